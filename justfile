@@ -1,0 +1,55 @@
+# One recipe per job. `just check` is what a change has to pass.
+
+export RUSTUP_DIST_SERVER := "http://127.0.0.1:9"
+
+tools := "PATH=\"$(.ci/tools):$PATH\""
+
+# List the recipes.
+default:
+    @just --list --unsorted
+
+# Everything that .ci/run runs, which is everything that follows but for the long ones.
+check:
+    .ci/run
+
+# The tests and the doctests.
+test *ARGS:
+    cargo test {{ARGS}}
+
+# The scenarios under both checkers; prints counts and outcome sets.
+models: loom shuttle
+
+# The scenarios under loom.
+loom *ARGS:
+    cargo test --features loom -- --nocapture {{ARGS}}
+
+# The scenarios under shuttle.
+shuttle *ARGS:
+    cargo test --features shuttle -- --nocapture {{ARGS}}
+
+# The SQLite pool; `just pool --help` tells its options.
+pool *ARGS:
+    cargo run --release --example pool -- {{ARGS}}
+
+# The documentation, with warnings denied.
+doc:
+    RUSTDOCFLAGS="-D warnings" cargo doc --no-deps
+
+# Format everything.
+fmt:
+    cargo fmt --all
+
+# Clippy, with warnings denied, under each set of features.
+clippy:
+    cargo clippy --all-targets -- -D warnings
+    cargo clippy --all-targets -p semaphore-core --no-default-features -- -D warnings
+    cargo clippy --all-targets --features loom -- -D warnings
+    cargo clippy --all-targets --features shuttle -- -D warnings
+
+# Licenses, bans and sources of the dependencies.
+deny:
+    {{tools}} cargo deny check bans licenses sources
+
+# Spelling.
+typos:
+    {{tools}} typos

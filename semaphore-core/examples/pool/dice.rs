@@ -1,0 +1,21 @@
+//! Random draws.
+
+use std::time::Duration;
+
+/// Splitmix64: the same draws in each run, whatever the schedule makes of them.
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    pub(crate) fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % end
+    }
+
+    pub(crate) fn up_to(&mut self, limit: Duration) -> Duration {
+        let micros = u64::try_from(limit.as_micros()).expect("limits are short");
+        Duration::from_micros(self.below(micros + 1))
+    }
+}

@@ -1,0 +1,1 @@
+//! The model checker (to come).
