@@ -14,7 +14,7 @@ use crate::observer::Observer;
 use crate::queue::{Joined, Left};
 use crate::semaphore::Semaphore;
 use crate::waiter::Ticket;
-use crate::wake::placing;
+use crate::wake::{drop_quietly, placing};
 
 /// A request in its phases.
 ///
@@ -50,49 +50,63 @@ impl<S: Copy + Unpin> Phase<S> {
     /// Goes on from `Start`: takes the permits, joins the queue, or is refused.
     #[inline]
     fn start<O: Observer<Stamp = S>>(
+        &mut self,
         need: u32,
         semaphore: &Semaphore<O>,
         waker: Option<&Waker>,
-    ) -> Self {
+    ) {
         if semaphore.raw.try_take(need).is_ok() {
-            return Self::Taken { need };
+            *self = Self::Taken { need };
+        } else {
+            self.start_slow(need, semaphore, waker);
         }
-        Self::start_slow(need, semaphore, waker)
     }
 
+    /// The phase is always written before foreign code runs: if that panics, the future still knows
+    /// what it owns.
     #[inline(never)]
     fn start_slow<O: Observer<Stamp = S>>(
+        &mut self,
         need: u32,
         semaphore: &Semaphore<O>,
         waker: Option<&Waker>,
-    ) -> Self {
+    ) {
         let raw = &semaphore.raw;
-        let refused = |why| {
-            let refused = Self::Refused { why, need };
-            semaphore.observer().refused(&why.error(need, semaphore));
-            refused
+        let closed = || placing(raw, |wakes| raw.finish_close(raw.main(), wakes));
+        let mut unused = None;
+        let why = if raw.state().is_closed() {
+            closed();
+            Refusal::Closed
+        } else if need == 0 {
+            *self = Self::Taken { need };
+            return;
+        } else if u64::from(need) > raw.ceiling() {
+            Refusal::ExceedsCapacity
+        } else {
+            let (joined, waker) = raw.join(raw.main(), need, waker);
+            unused = waker;
+            match joined {
+                Joined::Taken => {
+                    *self = Self::Taken { need };
+                    return;
+                }
+                Joined::Queued(ticket) => {
+                    let joined = Unstamped { semaphore, ticket, need };
+                    let since = semaphore.observer().queued();
+                    core::mem::forget(joined);
+                    *self = Self::Queued { ticket, need, since };
+                    return;
+                }
+                Joined::Closed => {
+                    closed();
+                    Refusal::Closed
+                }
+                Joined::Full => Refusal::QueueFull,
+            }
         };
-        if raw.state().is_closed() {
-            placing(raw, |wakes| raw.finish_close(raw.main(), wakes));
-            return refused(Refusal::Closed);
-        }
-        if need == 0 {
-            return Self::Taken { need };
-        }
-        if u64::from(need) > raw.ceiling() {
-            return refused(Refusal::ExceedsCapacity);
-        }
-        match raw.join(raw.main(), need, waker) {
-            Joined::Taken => Self::Taken { need },
-            Joined::Queued(ticket) => {
-                Self::Queued { ticket, need, since: semaphore.observer().queued() }
-            }
-            Joined::Closed => {
-                placing(raw, |wakes| raw.finish_close(raw.main(), wakes));
-                refused(Refusal::Closed)
-            }
-            Joined::Full => refused(Refusal::QueueFull),
-        }
+        *self = Self::Refused { why, need };
+        semaphore.observer().refused(&why.error(need, semaphore));
+        drop(unused);
     }
 
     /// Polls the request; the permits are the caller's when it is ready with `Ok`.
@@ -103,14 +117,14 @@ impl<S: Copy + Unpin> Phase<S> {
         waker: &Waker,
     ) -> Poll<Result<u32, AcquireError>> {
         if let Self::Start { need } = *self {
-            let next = Self::start(need, semaphore, Some(waker));
-            if let Self::Taken { need } = next {
-                *self = Self::Done;
-                return Poll::Ready(Ok(need));
-            }
-            *self = next;
-            if let Self::Queued { .. } = next {
-                return Poll::Pending;
+            self.start(need, semaphore, Some(waker));
+            match *self {
+                Self::Taken { need } => {
+                    *self = Self::Done;
+                    return Poll::Ready(Ok(need));
+                }
+                Self::Queued { .. } => return Poll::Pending,
+                _ => {}
             }
         }
         self.poll_started(semaphore, waker)
@@ -208,6 +222,24 @@ impl<S: Copy + Unpin> Phase<S> {
     }
 }
 
+/// A request that is in the queue while its observer is asked for a stamp: leaves, if that panics.
+struct Unstamped<'a, O: Observer> {
+    semaphore: &'a Semaphore<O>,
+    ticket: Ticket,
+    need: u32,
+}
+
+impl<O: Observer> Drop for Unstamped<'_, O> {
+    fn drop(&mut self) {
+        let raw = &self.semaphore.raw;
+        match placing(raw, |wakes| raw.cancel(raw.main(), self.ticket, wakes)) {
+            Left::Granted => raw.give_back(u64::from(self.need)),
+            Left::Cancelled(Some(waker)) => drop_quietly(waker),
+            Left::Cancelled(None) | Left::Closed => {}
+        }
+    }
+}
+
 impl Refusal {
     fn error<O: Observer>(self, need: u32, semaphore: &Semaphore<O>) -> AcquireError {
         match self {
@@ -273,7 +305,7 @@ macro_rules! acquire {
             /// ```
             pub fn enqueue(mut self) -> Self {
                 if let Phase::Start { need } = self.phase {
-                    self.phase = Phase::start(need, &self.semaphore, None);
+                    self.phase.start(need, &self.semaphore, None);
                 }
                 self
             }
@@ -425,8 +457,12 @@ impl<O: Observer> Future for Drained<'_, O> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let raw = &self.semaphore.raw;
+        if raw.state().is_closed() {
+            // Whoever closed it, or gave the last permit back, may have been stopped before it looked.
+            placing(raw, |wakes| raw.finish_close(raw.main(), wakes));
+        }
         match self.phase {
-            Waiting::NotYet => match raw.join(raw.gate(), 1, Some(cx.waker())) {
+            Waiting::NotYet => match raw.join(raw.gate(), 1, Some(cx.waker())).0 {
                 Joined::Queued(ticket) => {
                     self.phase = Waiting::Queued(ticket);
                     return Poll::Pending;
@@ -434,7 +470,7 @@ impl<O: Observer> Future for Drained<'_, O> {
                 // The gate is closed when the semaphore is drained.
                 Joined::Closed => {}
                 Joined::Taken | Joined::Full => {
-                    // All slots are in use, 31 million: there is no place to leave a waker at.
+                    // All slots are in use, 29 million: there is no place to leave a waker at.
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }

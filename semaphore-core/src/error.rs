@@ -14,7 +14,7 @@ pub enum AcquireError {
     /// The semaphore is closed.
     Closed,
     /// The queue holds as many requests as [`Builder::max_waiters`](crate::Builder::max_waiters)
-    /// allows (or as many as there can be: about 31 million).
+    /// allows (or as many as there can be: about 29 million).
     QueueFull,
     /// The request is for more permits than there can ever be.
     ExceedsCapacity {

@@ -1,4 +1,303 @@
-//! The queue (essay to come).
+//! The queue: who waits, in which order, and who gets the next permit.
+//!
+//! # The problem
+//!
+//! A semaphore has N permits. A request that finds too few waits, and waiters are served strictly
+//! in the order in which they joined, whatever they ask for. Any of them may leave at any moment,
+//! from any place in the line: futures are dropped and deadlines come. Nobody may take a lock. A
+//! thread that is stopped in the middle of a call, for ever, must keep nobody else from finishing
+//! theirs.
+//!
+//! # The idea
+//!
+//! Strict order means that nothing is available while somebody waits: a request takes what there is
+//! and waits for the rest. So *how many are free* and *who is the newest waiter* are never both
+//! needed, and share one word. A waiter is complete before that word names it; there is no moment
+//! at which a demand is announced and its waiter cannot be found yet. And all that happens to a
+//! waiter afterwards happens to one word of its own: a grant, a cancellation and a close race for
+//! the same compare-exchange, and whoever wins it owns the consequence.
+//!
+//! ```text
+//! acquire(k)   S = Available(a), a >= k        S -> Available(a - k)
+//!              S = Available(a), a <  k        me = Head(a);  S -> Queue(me)
+//!              S = Queue(t)                    me = Link(t);  S -> Queue(me);  t.newer = me
+//! release(c)   while c > 0
+//!                S = Available(a)              S -> Available(a + c), done
+//!                h = oldest that waits, none   S -> Available(c), recycle all behind it, done
+//!                h lacks more than c           h -> Head(got + c), done
+//!                else                          h -> Granted; c -= lacked; collect h's waker
+//!              wake what was collected
+//! cancel(me)   me -> Cancelled, or lost: all permits are mine to release
+//!              cut(whatever links to me);  release(got), if I was Head(got)
+//! cut(x)       p = first that waits behind the settled run that x links to
+//!              x -> Link(p) or Head(0), or S -> Queue(p) or Available(0); recycle the run
+//! close        S |= CLOSED;  each that waits, newest first, -> Shut;  S -> Available(0)
+//! ```
+//!
+//! # What makes it hard
+//!
+//! - Links point from newer to older, since that is all that a waiter knows when it joins. A
+//!   release needs the oldest, and a leaver needs the one that links to it: both at the wrong end.
+//! - Slots are reused at once, while others still look at them. Everything that is read may be of
+//!   another waiter than it was a moment ago.
+//! - A waiter that is complete and not yet published looks exactly like one that waits.
+//! - A leaver may hold part of what it asked for, and that part must reach the next in line even
+//!   though the next in line is leaving too.
+//!
+//! # A drawing
+//!
+//! ```text
+//!  hint: #1g3, 1 behind                              state: Queue(#3g2)
+//!          |                                                  |
+//!          +------------------+                               |
+//!                             v                               v
+//!     +-----------+     +-----------+     +-----------+     +-----------+
+//!     | #0g7      | <-- | #1g3      | <-- | #2g9      | <-- | #3g2      |
+//!     | Granted   |     | First     |     | Cancelled |     | First     |
+//!     | Head(2)   |     | Link(#0)  |     | Link(#1)  |     | Link(#2)  |
+//!     +-----------+     +-----------+     +-----------+     +-----------+
+//!       oldest            oldest that       cut when #3       newest
+//!                         waits             links to #1
+//!              - newer ->          - newer ->        - newer ->     (hints)
+//! ```
+//!
+//! `#1g3` is slot 1 in its third use. Settled waiters stay linked until the word that their run
+//! hangs on, their *anchor*, is changed to pass them by. Granted ones gather at the old end, about
+//! eight of them, and leave at one stroke.
+//!
+//! # The state word
+//!
+//! | word | means | leads on to |
+//! |---|---|---|
+//! | `Available(a)` | `a` are free; the queue is empty | `Available`, by taking and giving; `Queue(me)`, by joining |
+//! | `Queue(t)`, some wait | nothing is free; `t` joined last | `Queue(me)`; `Queue(p)`, by cutting settled ones from the end |
+//! | `Queue(t)`, all settled | the same as `Available(0)` | the same; `Available(c)`, by a release; `Available(0)`, by a cut |
+//! | `Queue(t)`, CLOSED | its waiters are being ended | `Queue(p)` and `Available(0)`, CLOSED |
+//! | `Available(a)`, CLOSED | nobody waits, nobody will | `Available(a + c)`, CLOSED |
+//! | DEBT | reserved for resizing; never set today, and the fast paths step aside for it | |
+//!
+//! # The waiter word
+//!
+//! | status | means | the waker belongs to | is left for | the slot is freed by |
+//! |---|---|---|---|---|
+//! | `Bare` | waits; not polled yet | – | `Swapping`, or settled | – |
+//! | `First` | waits; the first waker it had is in the cell | the word | `Swapping`, or settled | – |
+//! | `Swapping` | waits; its owner is at the cell | the owner | `First`, `Replaced`, `GrantedBusy`, `Shut` | – |
+//! | `Replaced` | waits; a later waker is in the cell | the word | `Swapping`, or settled | – |
+//! | `Granted` | has all; no waker in the cell is anybody's | the granter has it, if there was one | final | the cutter |
+//! | `GrantedBusy` | has all; somebody is still at the cell | the granter, or the owner if it was `Swapping` | final | the last of cutter and settler |
+//! | `Cancelled` | left, owns nothing | its owner | final | the cutter |
+//! | `Shut` | ended by `close`, owns nothing | the closer, or the owner if it was `Swapping` | final | the last of cutter, settler and owner |
+//!
+//! The place in the word is `Link(older)` or `Head(got)`. A private word, before publication, is
+//! `Bare` or `First` with either place; a free slot has a settled status, and its place is the link
+//! of the free list.
+//!
+//! # Transitions
+//!
+//! | from | to | by |
+//! |---|---|---|
+//! | private | `Bare`/`First`, `Link(t)` or `Head(a)` | the owner's store, then its exchange of the state word publishes it |
+//! | waiting, `Link(n)` | the same, `Link(p)` or `Head(0)` | a cut: `collapse`, or `advance` for the granted run |
+//! | waiting, `Head(got)` | the same, `Head(got + c)` | a release that is too small: `feed` |
+//! | waiting, `Link(n)`, all older settled | the same, `Head(c)` | the same, which is a cut as well |
+//! | waiting, all older settled | `Granted` or `GrantedBusy`, same place | a release: `feed` |
+//! | waiting | `Cancelled`, same place | the owner |
+//! | waiting | `Shut`, same place | whoever ends a closed queue |
+//! | `Bare`/`First`/`Replaced` | `Swapping` and on | the owner's poll with another waker; place and generation stay |
+//!
+//! # Invariants
+//!
+//! - **Q1** (one or the other). The state word says `Available` or `Queue`. While a published
+//!   waiter waits it says `Queue`, and nothing is available. It goes from `Queue` to `Available`
+//!   only by an exchange from a word whose whole queue was found settled.
+//! - **Q2** (complete when seen). All fields of a waiter are written before the exchange of the
+//!   state word that publishes it. The order of these exchanges is the order of the queue.
+//! - **Q3** (a published handle is one waiter). A handle in the state word, the hint or a `newer`
+//!   field names a waiter that was published, by slot and generation; nothing else is ever put
+//!   there. So what is exchanged on a word that carries the handle's generation is exchanged on
+//!   that waiter or fails.
+//! - **Q4** (private stays private). The word of an unpublished waiter is changed by nobody but its
+//!   owner. Others may read it, through an old link; they change a word only if they got to it by a
+//!   handle (Q3) or by a walk whose anchor held after the word was read (Q8).
+//! - **Q5** (settled is settled). A waiter goes from waiting to settled once. Then its status, and
+//!   until it is cut its link, are frozen. After the cut the cutter may turn the link into one of
+//!   the free list; status and generation stay until the next user of the slot stores its word.
+//! - **Q6** (older only). The place of a waiting word changes from a link to an older link or to
+//!   `Head`, and from `Head(got)` to more; never back. With Q5: two equal readings of a word mean
+//!   that its place was the same in between.
+//! - **Q7** (one head). A published word that waits and says `Head` is the oldest that waits, and
+//!   has nothing linked behind it. So only the oldest has a partial grant.
+//! - **Q8** (the anchor rule). Read the anchor, which is the state word or a word that waits;
+//!   follow the frozen links of the settled behind it; read the anchor again. Unchanged: then all
+//!   that was read was in the queue until then. Changed: then nothing that was read means anything.
+//! - **Q9** (one door). A run of settled waiters hangs on one word that can change, its anchor.
+//!   Whoever exchanges that word to pass the run by has cut it out, alone, and recycles it, once.
+//! - **Q10** (a certificate stays true). A hint names a waiter that has nobody older than itself
+//!   waiting. Nobody joins before it and nobody settled waits again, so that stays true of that
+//!   waiter for ever, also when it is settled, or gone. While it waits it is the oldest.
+//! - **Q11** (what `newer` is worth). Whoever stores `newer` of a slot had seen the named waiter
+//!   link to the one that was in the slot then. The store may come late, when the slot has another
+//!   user, of either queue. So it is believed only if the named waiter, in that very use, links to
+//!   this slot or is granted, and if this slot is in the same use after that was read.
+//! - **Q12** (nobody leaves a ghost). A cancellation returns when its waiter is out of the queue.
+//!   So what is linked and settled is the run of the granted, and calls in flight.
+//! - **Q13** (gone means granted). A slot leaves its owner behind in one way, by a grant: a
+//!   cancelled one was given up by its owner, and a shut one is kept for it. An owner that finds
+//!   another generation, or another serial, in its slot has its permits.
+//! - **Q14** (a closed queue shrinks). Nobody joins after CLOSED. Waiters are ended from the newest
+//!   to the oldest, so that those who still wait are always the oldest ones.
+//! - **Q15** (one hand). A permit that left a word is in the hand of one running call until one
+//!   exchange places it, in a waiter or in the state word. It counts as held meanwhile.
+//!
+//! Why Q8 holds. The anchor is unchanged between its two readings: a waiting word by Q6; the state
+//! word because it names its tail with the generation, and a tail that was cut does not come back.
+//! What hangs on it is settled up to the next that waits, frozen by Q5, and can only be cut by
+//! exchanging this anchor, or a newer one that takes the anchor along; the latter needs the anchor
+//! to be settled. `newer` fields and hints play no part in it: a wrong one costs time.
+//!
+//! # Linearization points
+//!
+//! | operation | takes effect at |
+//! |---|---|
+//! | `try_acquire`, `acquire` with enough free | the exchange S3, or S2 in `publish` |
+//! | `try_acquire` that fails | the load, or the failed exchange, that showed too few, `Queue` or CLOSED |
+//! | `acquire` that has to wait | joins at S2 (its place in the order); has its permits at W2 `-> Granted` on its word, made by a release; the poll only learns of it |
+//! | `acquire_many(0)` | the load that found the word open, or the exchange S3 |
+//! | `QueueFull` | the load of `count` that was at the limit; or the empty free list, with all slots in use |
+//! | release of n, nobody waits | S4, or S2 in `release` |
+//! | release of n, somebody waits | one point for each waiter that it serves, wholly or in part, and one for what is left over: each is one exchange, and together they are not atomic |
+//! | cancel, timeout | W2 `-> Cancelled`; if the grant was first, none: the permits are released after that, or kept by a request that timed out |
+//! | `close` | S5, the CLOSED bit; each waiter learns of it at W2 `-> Shut` |
+//! | `drained`, ready | the S6 that found CLOSED and all N available; told by the CLOSED bit of the gate |
+//! | `add_permits`, `forget` | N at the exchange of `capacity`; the permits, for `add_permits`, as a release |
+//! | `available_permits`, `is_closed`, the same in `snapshot` | one load, S1 |
+//! | `waiters`, bounded | one load of `count`: those who wait, join or leave |
+//! | `waiters`, unbounded | none: it walks. Exact if no call is in flight |
+//!
+//! # Races
+//!
+//! 1. *Release against cancel of the head.* Both exchange the head's word from the same value: one
+//!    wins, and the loser sees who.
+//! 2. *The head leaves with a part.* The leaver is out of the queue before it releases the part, so
+//!    the part goes to whoever is oldest then.
+//! 3. *Partial grant against cancel.* The canceller read `Head(got)` and its exchange fails when
+//!    `got` has grown: it reads again and passes on all of it.
+//! 4. *Grant against drop of the granted.* The drop finds `Granted`, or the slot in other hands
+//!    (Q13), and releases all that was asked for.
+//! 5. *Two neighbours leave at once.* Neither is waiting, so neither is an anchor: each finds the
+//!    next that waits, or the state word, and the first exchange cuts both (Q9).
+//! 6. *Join against a release that empties the queue.* Both exchange the state word from
+//!    `Queue(t)`: a join that loses rewrites its private word and sees the permits.
+//! 7. *Join, and stopped before the hint.* The waiter is in the queue; a release that lacks the
+//!    hint walks from the tail, and mends the hints on its way.
+//! 8. *A hint to a slot that was reused before publication.* The handle has the old generation and
+//!    the private word the new one: not believed (Q3), and not touched (Q4).
+//! 9. *A late `newer` in a slot of another user, perhaps of the other queue.* If the named waiter
+//!    waits it does not link here, and is not believed; if it is settled it leads on, and comes to
+//!    one that waits by a true link or not at all (Q11).
+//! 10. *A late hint.* It names a waiter that is gone, or that has long been settled: the release
+//!     follows it for at most `HOPS` steps, and then walks.
+//! 11. *Two cuts of one run.* They have the same anchor, and one exchange fails (Q9).
+//! 12. *A cut against a grant of its anchor.* The same word again: after the grant the anchor is
+//!     settled, and the run hangs on the next newer one.
+//! 13. *Close against join.* A join after the bit fails in its exchange, sees CLOSED, and takes
+//!     back what was private.
+//! 14. *Close against release.* A release that read the word open before the bit may place permits
+//!     once more, and finds CLOSED in its next round; the part that it gave is collected when the
+//!     waiter is shut.
+//! 15. *Close against cancel.* If `Shut` is first the leaver lets go of its slot and owns nothing;
+//!     if `Cancelled` is first the closer passes it by, and the leaver releases its part and then
+//!     helps to close.
+//! 16. *A closer is stopped half-way.* Whoever tries, joins, polls, leaves or releases at the
+//!     closed semaphore ends the rest.
+//! 17. *Close against a failed join's private `Head(a)`.* Links carry no generation, so the state
+//!     word is read again after each waiter's word, and a private one is never shut (Q8).
+//! 18. *Re-poll against grant.* The owner is `Swapping`: the granter takes no waker and says
+//!     `GrantedBusy`, and the owner, who is awake, lets go of the slot in its place.
+//! 19. *The waker is read before the exchange that grants.* The exchange is from `First`, which
+//!     lasts from one write of the cell to no other (C1), so a reading that was torn belongs to an
+//!     exchange that fails.
+//! 20. *The last permit comes back against drained.* Whoever changes the closed state word, or N,
+//!     looks afterwards by a read-modify-write, and the later of two sees both changes.
+//! 21. *A release reads the oldest, and is stopped.* Its exchange fails if the waiter was settled,
+//!     moved or given a part, and succeeds if it is still that waiter in that place, which is then
+//!     still the oldest (Q10).
+//!
+//! # Progress
+//!
+//! Lock-free: of the calls in flight one finishes within a bounded number of steps of all of them.
+//! Every loop here goes round again only if an exchange failed or a walk found its anchor changed;
+//! and so some other exchange on that word was made. The useful ones are a bounded number for each
+//! call: one to take, give or join; for each waiter one to settle it and two for a poll with
+//! another waker; for each piece of a release at most one that gives a part. The cuts are charged
+//! to those whom they cut: each waiter is cut once. (A `compare_exchange_weak` may fail without a
+//! reason, as the machine allows it.) Hints are stored without any exchange, and no loop waits for
+//! one.
+//!
+//! No call that changes a word is wait-free: it can be overtaken for ever. Without a conflict a
+//! cancellation takes constant time, and so does a release for each waiter that it serves; after a
+//! conflict either may walk the queue. `close` takes time in proportion to the waiters, and so does
+//! `waiters` without a bound.
+//!
+//! A thread that is stopped for ever, wherever it is, keeps
+//!
+//! - the permits that it holds or has in its hand,
+//! - the wakes that it has collected and not delivered: one for each waiter that its call has
+//!   settled,
+//! - the slots that it has popped, or cut and not yet pushed, or whose waker cell it is at,
+//! - a place in a bounded queue for each waiter that it has settled or prepared and not counted
+//!   out,
+//! - and, if it had yet to look whether a closed semaphore is drained, that look, until another
+//!   call to the closed semaphore looks.
+//!
+//! It keeps nobody else from finishing a call, but a task whose wake it has is not woken.
+//!
+//! # Orderings
+//!
+//! Each site has its label; docs/ORDERINGS.md has them all in a table. How the release of a permit
+//! comes to happen before all that follows its acquire:
+//!
+//! - *Fast to fast.* S4 releases, S3 acquires. Whatever others do to the state word in between is a
+//!   read-modify-write (every write to it is one), and goes on with S4's release sequence.
+//! - *Queue.* The granter's W2 releases, and W1 of the owner's poll acquires. Parts: each
+//!   `Head(got)` is an exchange that acquires the one before, so the last granter publishes for
+//!   all.
+//! - *Free permits into a queue.* Who joins with `Head(a)` takes them by S2, which acquires.
+//! - *Queue to free.* The exchange to `Available(c)` is S2, which releases.
+//! - *Parts that are passed on,* by a canceller or a closer: their W2 acquires the word with the
+//!   part, and whatever they release with next publishes it.
+//! - *By a slot that was reused.* The owner may find, in place of the granter's word, that of a
+//!   later user. Then: granter's W2, cutter's W1, its T2, the later user's T1, its W5, the owner's
+//!   W1. Each reads from the one before or from what follows in its release sequence; all writes to
+//!   the free list's top are read-modify-writes. A link of the free list in the same word is a
+//!   release (W4) by the cutter, who had acquired.
+//!
+//! No store is followed by a load of another word that has to see it: nothing here needs more than
+//! acquire and release. The look for *drained* would, and is a read-modify-write for that reason
+//! (S6).
+//!
+//! # What is admitted
+//!
+//! Generations wrap, after 2^28 uses of one slot: see [`crate::state`]. A thread that is stopped
+//! between the load of a waiter word and its exchange, for a multiple of that many uses of that
+//! slot and no other number, and that then finds the same status and place, acts on the wrong
+//! waiter: a grant may then overtake, and rebuild a waker that it had read in another life of the
+//! slot. So the soundness of the crate rests on no thread being stopped like that; at 60 ns a use
+//! the first such length of time is 16 seconds, and only that one to within 60 ns. An owner is told
+//! apart from later users by the serial, however long its future lies unpolled. The tag of the free
+//! list, 38 bits, is admitted in the same way.
+//!
+//! # Sources
+//!
+//! - The mark that freezes the link of a node that is leaving: T. Harris, *A pragmatic
+//!   implementation of non-blocking linked-lists*, DISC 2001. Here mark and link share the word
+//!   with the verdict.
+//! - The free list: R. K. Treiber, *Systems programming: coping with parallelism*, IBM RJ 5118,
+//!   1986, with a tag.
+//! - Fair and abortable synchronization with a proof, by other means (an infinite array of cells):
+//!   N. Koval, D. Khalanskiy, D. Alistarh, *CQS*, PLDI 2023.
+//! - Earlier prototypes of this crate, and what they got wrong: docs/DESIGN.md.
 
 use core::task::{Poll, Waker};
 
@@ -21,8 +320,8 @@ const HOPS: u32 = 4 * RUN;
 /// still linked, and slots that a running call has popped or not yet pushed.
 const SLACK: u64 = 4 * RUN as u64;
 
-/// How often `waiters()` walks a queue that changes under it before it settles for a count that was
-/// never true at one moment.
+/// How often `waiters()` walks a queue that changes under it before it settles for the length of the
+/// part that it saw last.
 const COUNT_ATTEMPTS: u32 = 8;
 
 /// One queue: who is in it, and who is the oldest.
@@ -163,7 +462,7 @@ impl Queue {
 }
 
 /// From where a run of settled waiters is seen: while the anchor does not change, all that was read
-/// behind it was in the queue.
+/// behind it was in the queue (Q8), and whoever exchanges it cuts the run (Q9).
 #[derive(Clone, Copy)]
 enum Anchor {
     /// The state word: the run starts at the tail.
@@ -199,7 +498,7 @@ impl<'a> Walk<'a> {
         Self { raw, queue, anchor, next }
     }
 
-    /// The next older one, with the anchor found unchanged after its word was read.
+    /// The next older one, with the anchor found unchanged after its word was read (Q8).
     fn step(&mut self) -> Step {
         let Some(index) = self.next else { return Step::End };
         let word = self.raw.pool.slot(index).word();
@@ -292,19 +591,25 @@ impl Raw {
         false
     }
 
-    /// Takes `need` permits from `queue` or joins it.
-    pub(crate) fn join(&self, queue: &Queue, need: u32, waker: Option<&Waker>) -> Joined {
+    /// Takes `need` permits from `queue` or joins it. A waker that is not needed comes back, to be dropped
+    /// when the caller has put down what came of the request: its drop is foreign code.
+    pub(crate) fn join(
+        &self,
+        queue: &Queue,
+        need: u32,
+        waker: Option<&Waker>,
+    ) -> (Joined, Option<Waker>) {
         if queue.state().is_closed() {
-            return Joined::Closed;
+            return (Joined::Closed, None);
         }
         // Foreign code, so before anything is ours to lose.
         let waker = waker.cloned();
         if !queue.enter() {
-            return Joined::Full;
+            return (Joined::Full, waker);
         }
         let Some(index) = self.pool.pop() else {
             queue.leave();
-            return Joined::Full;
+            return (Joined::Full, waker);
         };
         let prepared = self.pool.slot(index).prepare(need, waker);
         self.publish(queue, need, index, prepared)
@@ -319,7 +624,13 @@ impl Raw {
     /// CLOSED                  -> unchanged
     /// ```
     #[inline(always)]
-    fn publish(&self, queue: &Queue, need: u32, index: SlotIndex, prepared: Prepared) -> Joined {
+    fn publish(
+        &self,
+        queue: &Queue,
+        need: u32,
+        index: SlotIndex,
+        prepared: Prepared,
+    ) -> (Joined, Option<Waker>) {
         let slot = self.pool.slot(index);
         let ticket = prepared.ticket(index);
         let me = ticket.handle();
@@ -339,6 +650,7 @@ impl Raw {
                     Body::Queue(tail) => Place::Link(tail.slot()),
                 };
                 slot.set_private(prepared, place);
+                // Publication (Q2). Until then nobody else has the handle (Q3), nor after a failure.
                 if !queue.exchange(state, state.with(Body::Queue(me))) {
                     continue;
                 }
@@ -346,13 +658,12 @@ impl Raw {
                     Body::Available(_) => queue.set_hint(me, 0),
                     Body::Queue(tail) => self.slot(tail).set_newer(me),
                 }
-                return Joined::Queued(ticket);
+                return (Joined::Queued(ticket), None);
             };
             let waker = slot.withdraw(prepared);
             self.pool.push(index);
             queue.leave();
-            drop(waker);
-            return joined;
+            return (joined, waker);
         }
     }
 
@@ -377,6 +688,9 @@ impl Raw {
                 }
                 Body::Queue(_) if state.is_closed() => hand += self.end_waiters(queue, wakes),
                 Body::Queue(tail) => match self.front(queue, state, tail) {
+                    // Chosen. If the semaphore is closed by now the choice may have come after that, as
+                    // others leave meanwhile: then nobody is granted any more (Q14).
+                    Front::Waiter(..) if queue.state().is_closed() => {}
                     Front::Waiter(at, word, behind) => {
                         hand -= self.feed(queue, hand, at, word, behind, wakes);
                     }
@@ -408,7 +722,8 @@ impl Raw {
     ) -> u64 {
         let slot = self.slot(at);
         let got = word.place().got();
-        // If the slot has another user by now this is nonsense, and the exchange fails.
+        // If the slot has another user by now this is nonsense, and the exchange fails (Q3). If it
+        // succeeds the waiter is still the oldest (Q10).
         let lacks = u64::from(slot.need().saturating_sub(got));
         if hand < lacks {
             if !slot.move_to(word, Place::Head(got + hand as u32)) {
@@ -416,6 +731,7 @@ impl Raw {
             }
             queue.set_hint(at, 0);
             if let Place::Link(older) = word.place() {
+                // From a link to `Head`: that was a cut (Q9) of all that is older, settled by Q10.
                 self.recycle(older, None);
             }
             return hand;
@@ -437,6 +753,7 @@ impl Raw {
                     && word.place() == Place::Link(granted.slot())
                     && self.slot(next).move_to(word, Place::Head(0))
                 {
+                    // Q9, Q10: `next` was the anchor of all that is older.
                     queue.set_hint(next, 0);
                     self.recycle(granted.slot(), None);
                 } else {
@@ -462,8 +779,8 @@ impl Raw {
         }
     }
 
-    /// The waiter behind `settled`, if the hint to it can be believed: then all that is older than it
-    /// is settled, given that all that is older than `settled` is.
+    /// The waiter behind `settled`, if the hint to it can be believed (Q11): then all that is older than
+    /// it is settled, given that all that is older than `settled` is.
     #[inline(always)]
     fn follower(&self, settled: Handle) -> Option<(Handle, WaiterWord)> {
         let next = self.slot(settled).newer()?;
@@ -475,7 +792,7 @@ impl Raw {
         (follows && self.slot(settled).word().is_of(settled)).then_some((next, word))
     }
 
-    /// The oldest waiter: by the hint and at most `HOPS` steps, or else by a walk.
+    /// The oldest waiter: by the hint (Q10) and at most `HOPS` steps, or else by a walk (Q8).
     #[inline(always)]
     fn front(&self, queue: &Queue, state: State, tail: Handle) -> Front {
         let mut hint = queue.hint();
@@ -529,7 +846,8 @@ impl Raw {
         }
     }
 
-    /// Cuts the run of settled waiters behind `anchor` out of the queue, up to the next live one.
+    /// Cuts the run of settled waiters behind `anchor` out of the queue (Q8, Q9), up to the next live
+    /// one.
     ///
     /// ```text
     /// Queue(n)  -> Queue(p) | Available(0)
@@ -570,7 +888,8 @@ impl Raw {
         true
     }
 
-    /// Frees the run that the caller has just cut, from `first` to before `stop`.
+    /// Frees the run that the caller has just cut, from `first` to before `stop`. The cut made it the
+    /// caller's (Q9), and its links are frozen until the caller changes them (Q5).
     fn recycle(&self, first: SlotIndex, stop: Option<SlotIndex>) {
         let mut chain: Option<(SlotIndex, SlotIndex)> = None;
         let mut skipped = false;
@@ -612,7 +931,7 @@ impl Raw {
         }
     }
 
-    /// What has become of a waiter. If it waits, `waker` is the one that will be woken.
+    /// What has become of a waiter (Q13). If it waits, `waker` is the one that will be woken.
     #[inline(always)]
     pub(crate) fn poll(&self, queue: &Queue, ticket: Ticket, waker: &Waker) -> Poll<bool> {
         let slot = self.pool.slot(ticket.slot());
@@ -691,7 +1010,7 @@ impl Raw {
         Left::Cancelled(waker)
     }
 
-    /// Gets a cancelled waiter out of its queue: by its own hand, or it finds that it is out.
+    /// Gets a cancelled waiter out of its queue (Q12): by its own hand, or it finds that it is out.
     fn unlink(&self, queue: &Queue, gone: Handle) {
         let slot = self.slot(gone);
         loop {
@@ -705,7 +1024,7 @@ impl Raw {
             if let Some(newer) = slot.newer() {
                 let word = self.slot(newer).word();
                 // The slot of `gone` still in that use after its neighbour's word was read, or the link
-                // could be to a later user of it.
+                // could be to a later user of it (Q11).
                 if word.waits_as(newer)
                     && word.place() == Place::Link(gone.slot())
                     && slot.word().is_of(gone)
@@ -755,7 +1074,8 @@ impl Raw {
         }
     }
 
-    /// Ends the waiters of a closed queue; returns the permits that they had in part.
+    /// Ends the waiters of a closed queue, newest first (Q14); returns the permits that they had in
+    /// part.
     ///
     /// ```text
     /// waiting                         -> Shut, one after the other from the tail

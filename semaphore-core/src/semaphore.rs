@@ -305,8 +305,9 @@ impl<O: Observer> Semaphore<O> {
     ///
     /// # Errors
     ///
-    /// If there would be more than the ceiling. For a semaphore made by [`new`](Semaphore::new) that is
-    /// always so: its permits come back by their leases alone.
+    /// If there would be more than the ceiling. A semaphore made by [`new`](Semaphore::new) starts at
+    /// its ceiling, so only what was forgotten before can be added there: a permit that came back
+    /// with its lease and is added once more is an error, and not a permit too many.
     pub fn add_permits(&self, n: usize) -> Result<(), CeilingError> {
         let n = n as u64;
         self.raw.grow(n).map_err(|permits| CeilingError {
@@ -405,7 +406,7 @@ impl<O: Observer> Builder<O> {
     /// # Errors
     ///
     /// If the ceiling is zero or above [`MAX_PERMITS`], the permits above the ceiling, or the bound of
-    /// the queue above what a queue can hold (about 31 million).
+    /// the queue above what a queue can hold (about 29 million).
     pub fn build(self) -> Result<Semaphore<O>, BuildError> {
         let Self { permits, ceiling, max_waiters, observer } = self;
         let ceiling = ceiling.unwrap_or(permits);

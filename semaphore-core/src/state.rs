@@ -21,7 +21,7 @@
 //! | what | bits | wraps after |
 //! |---|---|---|
 //! | available permits | 61 | never: `MAX_PERMITS` is 2^61 - 1 |
-//! | slots | 26 | 31 million waiters, then `QueueFull` |
+//! | slots | 26 | 29,360,120 waiters, then `QueueFull` |
 //! | partial grant | 32 | never: below the request, a `u32` |
 //! | generation in a word | 28 | 2^28 reuses of one slot |
 //! | serial of a slot, seen by its owner | 48 | 2^48 reuses of one slot |
@@ -216,7 +216,7 @@ impl Handle {
         Generation((self.0 >> SLOT_BITS) as u32)
     }
 
-    /// As a word, where zero is nobody. (The zeroth use of slot zero is never made.)
+    /// As a word, where zero is nobody. (One use in 2^28 of slot zero reads as nobody, too: a hint less.)
     pub(crate) const fn from_word(word: u64) -> Option<Self> {
         if word == 0 { None } else { Some(Self(word)) }
     }

@@ -244,7 +244,7 @@ impl Slot {
         let word = WaiterWord::new(prepared.generation(), prepared.status, place);
         // ORDERING(W5): pairs with W1 of a former owner of the slot, for whom the change of
         // generation means that it was granted: release hands on what the granter published,
-        // by the chain W2 -> cutter's W1 -> F2 -> F1 -> here.
+        // by the chain W2 -> cutter's W1 -> T2 -> T1 -> here.
         self.word.store(word.0, Release);
     }
 
@@ -406,7 +406,7 @@ impl Slot {
             _ => Party::List as u64 | Party::Settler as u64,
         };
         // ORDERING(L1): pairs with itself: the last party's acquire takes in all that the others did
-        // with the slot, before it frees it (F2).
+        // with the slot, before it frees it (T2).
         self.parties.fetch_or(who as u64, AcqRel) | who as u64 == all
     }
 
@@ -539,7 +539,7 @@ impl Pool {
     /// slots in use at one time doubles.
     #[inline(always)]
     pub(crate) fn pop(&self) -> Option<SlotIndex> {
-        // ORDERING(F1): pairs with F2; the slot's last user is done with it, and what its
+        // ORDERING(T1): pairs with T2; the slot's last user is done with it, and what its
         // granter published goes on to W5.
         let mut top = FreeTop::from_word(self.free.load(Acquire));
         loop {
@@ -565,7 +565,7 @@ impl Pool {
         let mut top = FreeTop::from_word(self.free.load(Relaxed));
         loop {
             self.slot(last).set_free_link(top.slot());
-            // ORDERING(F2): pairs with F1; publishes the links, and that the last users are done.
+            // ORDERING(T2): pairs with T1; publishes the links, and that the last users are done.
             match self.free.compare_exchange(top.word(), top.pushed(first).word(), Release, Relaxed)
             {
                 Ok(_) => return,
@@ -600,7 +600,7 @@ impl Pool {
 
     fn ensure_chunk(&self, chunk: usize) {
         let cell = &self.chunks[chunk];
-        // ORDERING(P1): pairs with P2; the chunk's slots are there.
+        // ORDERING(B1): pairs with B2; the chunk's slots are there.
         if !cell.load(Acquire).is_null() {
             return;
         }
@@ -610,7 +610,7 @@ impl Pool {
             .collect();
         let slots = Box::into_raw(slots);
         let null = core::ptr::null_mut();
-        // ORDERING(P2): pairs with P1 and, on the way of the index, with all others; publishes
+        // ORDERING(B2): pairs with B1 and, on the way of the index, with all others; publishes
         // the slots.
         if cell.compare_exchange(null, slots.cast(), Release, Acquire).is_err() {
             // SAFETY: made above, and nobody has seen it.

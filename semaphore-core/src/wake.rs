@@ -189,7 +189,10 @@ fn wake_all(raw: &Raw, wakes: Wakes) {
         }
     }
 
-    drop(Rest(raw, wakes));
+    let mut rest = Rest(raw, wakes);
+    while let Some(waker) = rest.1.next(raw) {
+        waker.wake();
+    }
 }
 
 /// Drops a waker that nobody waits for the drop of: a panic of its ends here (with `std`).

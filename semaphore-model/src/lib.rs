@@ -1,1 +1,18 @@
-//! The model checker (to come).
+//! The model checker of `semaphore-core`.
+//!
+//! A [`scenario::Scenario`] lists, for a handful of threads, the operations of each. It is set up
+//! sequentially, raced by a backend over all of its interleavings (`backend::loom`) or over those of
+//! shuttle's (`backend::shuttle`), and audited at every single transition by [`audit::Audit`].
+//!
+//! Built without the feature `loom` or `shuttle` there is nothing to drive: the crate is empty then.
+
+#[cfg(any(feature = "loom", feature = "shuttle"))]
+pub mod audit;
+#[cfg(any(feature = "loom", feature = "shuttle"))]
+pub mod backend;
+#[cfg(any(feature = "loom", feature = "shuttle"))]
+pub mod catalogue;
+#[cfg(any(feature = "loom", feature = "shuttle"))]
+mod rt;
+#[cfg(any(feature = "loom", feature = "shuttle"))]
+pub mod scenario;

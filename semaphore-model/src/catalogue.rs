@@ -1,0 +1,231 @@
+//! All scenarios.
+
+use crate::scenario::Op::{
+    Ask, Cancel, Close, Drained, DrainedAndGone, Enqueue, Forget, Grow, Poll, Release, Repoll,
+    TimeOut, Try,
+};
+use crate::scenario::{Op, Scenario};
+
+const fn two(
+    name: &'static str,
+    permits: usize,
+    setup: &'static [Op],
+    threads: &'static [&'static [Op]],
+) -> Scenario {
+    Scenario {
+        name,
+        permits,
+        max_waiters: None,
+        setup,
+        threads,
+        loom_weak: None,
+        loom_strong: Some(4),
+        depth_first: Some(3),
+    }
+}
+
+/// A pair that loom does not get to the end of in reasonable time: bounded in the test suite.
+const fn long(
+    name: &'static str,
+    permits: usize,
+    setup: &'static [Op],
+    threads: &'static [&'static [Op]],
+) -> Scenario {
+    Scenario { loom_weak: Some(3), ..two(name, permits, setup, threads) }
+}
+
+/// Scenarios of two threads, explored by loom without a bound unless they say otherwise.
+pub static PAIRS: &[Scenario] = &[
+    two(
+        "release_against_cancel_of_the_head",
+        1,
+        &[Try(0, 1), Ask(1, 1), Ask(2, 1)],
+        &[&[Release(0)], &[Cancel(1)]],
+    ),
+    two(
+        "release_against_cancel_of_the_middle",
+        1,
+        &[Try(0, 1), Ask(1, 1), Ask(2, 1), Ask(3, 1)],
+        &[&[Release(0)], &[Cancel(2)]],
+    ),
+    two(
+        "release_against_cancel_of_the_tail",
+        1,
+        &[Try(0, 1), Ask(1, 1), Ask(2, 1)],
+        &[&[Release(0)], &[Cancel(2)]],
+    ),
+    two(
+        "release_against_cancel_of_the_only_one",
+        1,
+        &[Try(0, 1), Ask(1, 1)],
+        &[&[Release(0)], &[Cancel(1)]],
+    ),
+    long(
+        "release_against_cancel_of_a_head_with_a_part",
+        2,
+        &[Try(0, 1), Ask(1, 2), Ask(2, 1)],
+        &[&[Release(0)], &[Cancel(1)]],
+    ),
+    two(
+        "grant_against_drop_of_the_granted",
+        1,
+        &[Try(0, 1), Ask(1, 1), Ask(2, 1), Release(0)],
+        &[&[Cancel(1)], &[Poll(2)]],
+    ),
+    two("enqueue_against_release", 1, &[Try(0, 1)], &[&[Release(0)], &[Ask(1, 1)]]),
+    two(
+        "enqueue_behind_one_against_release",
+        1,
+        &[Try(0, 1), Ask(1, 1)],
+        &[&[Release(0)], &[Ask(2, 1)]],
+    ),
+    two("enqueue_against_enqueue", 1, &[Try(0, 1)], &[&[Ask(1, 1)], &[Ask(2, 1)]]),
+    two("enqueue_against_close", 1, &[Try(0, 1)], &[&[Close], &[Ask(1, 1)]]),
+    long("close_against_release", 1, &[Try(0, 1), Ask(1, 1)], &[&[Close], &[Release(0)]]),
+    long("close_against_cancel", 2, &[Try(0, 1), Ask(1, 2)], &[&[Close], &[Cancel(1)]]),
+    long("close_against_close", 2, &[Try(0, 1), Ask(1, 2)], &[&[Close], &[Close]]),
+    two("close_against_a_poll", 1, &[Try(0, 1), Ask(1, 1)], &[&[Close], &[Poll(1)]]),
+    long(
+        "close_against_a_poll_with_another_waker",
+        1,
+        &[Try(0, 1), Ask(1, 1)],
+        &[&[Close], &[Repoll(1)]],
+    ),
+    two(
+        "two_releases_against_a_weighted_head",
+        2,
+        &[Try(0, 1), Try(1, 1), Ask(2, 2)],
+        &[&[Release(0)], &[Release(1)]],
+    ),
+    two(
+        "two_releases_for_two",
+        2,
+        &[Try(0, 1), Try(1, 1), Ask(2, 1), Ask(3, 1)],
+        &[&[Release(0)], &[Release(1)]],
+    ),
+    long(
+        "two_neighbours_cancel",
+        1,
+        &[Try(0, 1), Ask(1, 1), Ask(2, 1), Ask(3, 1)],
+        &[&[Cancel(1)], &[Cancel(2)]],
+    ),
+    two(
+        "the_last_two_cancel",
+        1,
+        &[Try(0, 1), Ask(1, 1), Ask(2, 1)],
+        &[&[Cancel(1)], &[Cancel(2)]],
+    ),
+    two(
+        "another_waker_against_release",
+        1,
+        &[Try(0, 1), Ask(1, 1)],
+        &[&[Repoll(1)], &[Release(0)]],
+    ),
+    two(
+        "third_waker_against_release",
+        1,
+        &[Try(0, 1), Ask(1, 1), Repoll(1)],
+        &[&[Repoll(1)], &[Release(0)]],
+    ),
+    two(
+        "first_poll_of_an_enqueued_against_release",
+        1,
+        &[Try(0, 1), Enqueue(1, 1)],
+        &[&[Poll(1)], &[Release(0)]],
+    ),
+    two("same_waker_against_release", 1, &[Try(0, 1), Ask(1, 1)], &[&[Poll(1)], &[Release(0)]]),
+    two(
+        "deadline_against_release",
+        1,
+        &[Try(0, 1), Ask(1, 1), Ask(2, 1)],
+        &[&[TimeOut(1)], &[Release(0)]],
+    ),
+    two("try_against_release", 1, &[Try(0, 1), Ask(1, 1)], &[&[Try(2, 1)], &[Release(0)]]),
+    long(
+        "a_slot_reused_against_a_release_that_slept",
+        1,
+        &[Try(0, 1), Ask(1, 1)],
+        &[&[Cancel(1), Ask(2, 1)], &[Release(0)]],
+    ),
+    two("grow_against_enqueue", 1, &[Try(0, 1)], &[&[Grow(1)], &[Ask(1, 1)]]),
+    long(
+        "a_node_unlinked_twice",
+        1,
+        &[Try(0, 1), Ask(1, 1), Ask(2, 1), Ask(3, 1)],
+        &[&[Cancel(2), Ask(4, 1)], &[Cancel(3)]],
+    ),
+    two("drained_against_the_last_release", 1, &[Try(0, 1), Close], &[&[Release(0)], &[Drained]]),
+    long(
+        "drained_given_up_against_the_last_release",
+        1,
+        &[Try(0, 1), Close],
+        &[&[Release(0)], &[DrainedAndGone]],
+    ),
+    two(
+        "the_last_release_against_forget",
+        2,
+        &[Try(0, 1), Try(1, 1), Close],
+        &[&[Release(0)], &[Forget(1)]],
+    ),
+];
+
+const fn three(
+    name: &'static str,
+    permits: usize,
+    setup: &'static [Op],
+    threads: &'static [&'static [Op]],
+) -> Scenario {
+    Scenario {
+        name,
+        permits,
+        max_waiters: None,
+        setup,
+        threads,
+        loom_weak: Some(2),
+        loom_strong: Some(2),
+        depth_first: Some(2),
+    }
+}
+
+/// Scenarios of three threads, bounded.
+pub static TRIPLES: &[Scenario] = &[
+    Scenario {
+        loom_weak: Some(1),
+        ..three(
+            "an_unpublished_node_believed_by_its_slot",
+            2,
+            &[Try(0, 1), Try(9, 1), Ask(1, 1), Ask(2, 1), Cancel(2)],
+            &[&[Ask(3, 1)], &[Release(0)], &[Ask(4, 1), Release(9)]],
+        )
+    },
+    three(
+        "release_cancel_enqueue",
+        1,
+        &[Try(0, 1), Ask(1, 1)],
+        &[&[Release(0)], &[Cancel(1)], &[Ask(2, 1)]],
+    ),
+    three(
+        "release_close_enqueue",
+        1,
+        &[Try(0, 1), Ask(1, 1)],
+        &[&[Release(0)], &[Close], &[Ask(2, 1)]],
+    ),
+    three(
+        "two_releases_and_a_cancel",
+        2,
+        &[Try(0, 1), Try(1, 1), Ask(2, 2), Ask(3, 1)],
+        &[&[Release(0)], &[Release(1)], &[Cancel(2)]],
+    ),
+    three(
+        "three_neighbours_cancel",
+        1,
+        &[Try(0, 1), Ask(1, 1), Ask(2, 1), Ask(3, 1), Ask(4, 1)],
+        &[&[Cancel(1)], &[Cancel(2)], &[Cancel(3)]],
+    ),
+    three(
+        "close_release_cancel",
+        2,
+        &[Try(0, 1), Ask(1, 2), Ask(2, 1)],
+        &[&[Close], &[Release(0)], &[Cancel(1)]],
+    ),
+];

@@ -1,0 +1,112 @@
+//! Every scenario of the catalogue, under the checker that the crate is built for.
+//!
+//! Each is one test; its name says what is bounded and by how much. Each prints how often it was executed,
+//! and asserts that the outcomes it found, over all modes and orders together, are exactly those in
+//! `outcomes/`. The files are the same for loom and for shuttle: what one finds and the other does
+//! not fails a test. `BLESS=1` writes them anew.
+
+#[cfg(any(feature = "loom", feature = "shuttle"))]
+mod models {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+    use std::time::Instant;
+    use std::{env, fs};
+
+    use libtest_mimic::{Arguments, Failed, Trial};
+    use semaphore_model::backend::{Found, permutations};
+    use semaphore_model::catalogue::{PAIRS, TRIPLES};
+    use semaphore_model::scenario::Scenario;
+
+    /// Runs `explore` for each order of the threads, and says what it found.
+    fn each_order(
+        scenario: &'static Scenario,
+        how: &str,
+        outcomes: &mut BTreeSet<String>,
+        explore: impl Fn(&[usize]) -> Found,
+    ) {
+        for order in permutations(scenario.threads.len()) {
+            let begun = Instant::now();
+            let found = explore(&order);
+            println!(
+                "{:<48} {how:<24} order {order:?} {:>8} executions {:>3} outcomes {:>6.1} s",
+                scenario.name,
+                found.executions,
+                found.outcomes.len(),
+                begun.elapsed().as_secs_f64(),
+            );
+            outcomes.extend(found.outcomes);
+        }
+    }
+
+    /// The outcomes are those that stand in the file of the scenario.
+    fn compare(scenario: &Scenario, outcomes: &BTreeSet<String>) -> Result<(), Failed> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("outcomes")
+            .join(scenario.name)
+            .with_extension("txt");
+        let found: String =
+            outcomes.iter().map(|outcome| format!("{}\n", outcome.trim())).collect();
+        if env::var_os("BLESS").is_some() {
+            fs::write(&path, &found)?;
+        }
+        let expected = fs::read_to_string(&path).unwrap_or_default();
+        for outcome in expected.lines() {
+            println!("    {outcome}");
+        }
+        if found == expected {
+            Ok(())
+        } else {
+            Err(format!("found these outcomes:\n{found}and not those of {}", path.display()).into())
+        }
+    }
+
+    fn bound(bound: Option<usize>) -> String {
+        bound.map_or_else(|| "no bound".to_owned(), |bound| format!("bound {bound}"))
+    }
+
+    #[cfg(feature = "loom")]
+    fn trial(scenario: &'static Scenario) -> Trial {
+        use semaphore_model::backend::loom::{Mode, explore};
+
+        let (weak, strong) = (bound(scenario.loom_weak), bound(scenario.loom_strong));
+        Trial::test(format!("{} [weak: {weak}, strong: {strong}]", scenario.name), move || {
+            let mut outcomes = BTreeSet::new();
+            each_order(scenario, &format!("loom weak, {weak}"), &mut outcomes, |order| {
+                explore(scenario, order, Mode::Weak, scenario.loom_weak)
+            });
+            each_order(scenario, &format!("loom strong, {strong}"), &mut outcomes, |order| {
+                explore(scenario, order, Mode::Strong, scenario.loom_strong)
+            });
+            compare(scenario, &outcomes)
+        })
+    }
+
+    #[cfg(all(feature = "shuttle", not(feature = "loom")))]
+    fn trial(scenario: &'static Scenario) -> Trial {
+        use semaphore_model::backend::shuttle::depth_first;
+
+        let how = bound(scenario.depth_first);
+        Trial::test(format!("{} [depth first: {how}]", scenario.name), move || {
+            let mut outcomes = BTreeSet::new();
+            each_order(scenario, &format!("shuttle DFS, {how}"), &mut outcomes, |order| {
+                depth_first(scenario, order, scenario.depth_first)
+            });
+            compare(scenario, &outcomes)
+        })
+    }
+
+    pub fn main() {
+        let trials = PAIRS.iter().chain(TRIPLES).map(trial).collect();
+        libtest_mimic::run(&Arguments::from_args(), trials).exit();
+    }
+}
+
+#[cfg(any(feature = "loom", feature = "shuttle"))]
+fn main() {
+    models::main();
+}
+
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+fn main() {
+    println!("built without a checker: try `--features loom` or `--features shuttle`");
+}
