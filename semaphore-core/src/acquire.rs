@@ -14,7 +14,7 @@ use crate::observer::Observer;
 use crate::queue::{Joined, Left};
 use crate::semaphore::Semaphore;
 use crate::waiter::Ticket;
-use crate::wake::{drop_quietly, placing};
+use crate::wake::{Unused, placing};
 
 /// A request in its phases.
 ///
@@ -73,7 +73,7 @@ impl<S: Copy + Unpin> Phase<S> {
     ) {
         let raw = &semaphore.raw;
         let closed = || placing(raw, |wakes| raw.finish_close(raw.main(), wakes));
-        let mut unused = None;
+        let mut unused = Unused::from(None);
         let why = if raw.state().is_closed() {
             closed();
             Refusal::Closed
@@ -234,8 +234,7 @@ impl<O: Observer> Drop for Unstamped<'_, O> {
         let raw = &self.semaphore.raw;
         match placing(raw, |wakes| raw.cancel(raw.main(), self.ticket, wakes)) {
             Left::Granted => raw.give_back(u64::from(self.need)),
-            Left::Cancelled(Some(waker)) => drop_quietly(waker),
-            Left::Cancelled(None) | Left::Closed => {}
+            Left::Cancelled(_) | Left::Closed => {}
         }
     }
 }

@@ -307,7 +307,7 @@ use crate::state::{
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::{Line, Role, Word};
 use crate::waiter::{Party, Pool, Prepared, Registered, Slot, Ticket, Woken};
-use crate::wake::{Wakes, placing};
+use crate::wake::{Unused, Wakes, placing};
 
 /// So many granted waiters may stay linked at the old end of a queue before they are cut, all at
 /// once: the cut and the push to the free list are then an eighth of a read-modify-write a wait.
@@ -360,7 +360,7 @@ pub(crate) enum Joined {
 /// What came of leaving.
 pub(crate) enum Left {
     /// Left the queue with nothing. The waker is to be dropped last.
-    Cancelled(Option<Waker>),
+    Cancelled(Unused),
     /// The grant was first: the permits are the caller's.
     Granted,
     /// The close was first.
@@ -593,23 +593,18 @@ impl Raw {
 
     /// Takes `need` permits from `queue` or joins it. A waker that is not needed comes back, to be dropped
     /// when the caller has put down what came of the request: its drop is foreign code.
-    pub(crate) fn join(
-        &self,
-        queue: &Queue,
-        need: u32,
-        waker: Option<&Waker>,
-    ) -> (Joined, Option<Waker>) {
+    pub(crate) fn join(&self, queue: &Queue, need: u32, waker: Option<&Waker>) -> (Joined, Unused) {
         if queue.state().is_closed() {
-            return (Joined::Closed, None);
+            return (Joined::Closed, None.into());
         }
         // Foreign code, so before anything is ours to lose.
         let waker = waker.cloned();
         if !queue.enter() {
-            return (Joined::Full, waker);
+            return (Joined::Full, waker.into());
         }
         let Some(index) = self.pool.pop() else {
             queue.leave();
-            return (Joined::Full, waker);
+            return (Joined::Full, waker.into());
         };
         let prepared = self.pool.slot(index).prepare(need, waker);
         self.publish(queue, need, index, prepared)
@@ -630,7 +625,7 @@ impl Raw {
         need: u32,
         index: SlotIndex,
         prepared: Prepared,
-    ) -> (Joined, Option<Waker>) {
+    ) -> (Joined, Unused) {
         let slot = self.pool.slot(index);
         let ticket = prepared.ticket(index);
         let me = ticket.handle();
@@ -658,12 +653,12 @@ impl Raw {
                     Body::Available(_) => queue.set_hint(me, 0),
                     Body::Queue(tail) => self.slot(tail).set_newer(me),
                 }
-                return (Joined::Queued(ticket), None);
+                return (Joined::Queued(ticket), None.into());
             };
             let waker = slot.withdraw(prepared);
             self.pool.push(index);
             queue.leave();
-            return (joined, waker);
+            return (joined, waker.into());
         }
     }
 
@@ -950,13 +945,13 @@ impl Raw {
                     let unused = match slot.register(ticket, waker) {
                         Registered::Waits(old) if queue.state().is_closed() => {
                             placing(self, |wakes| self.finish_close(queue, wakes));
-                            [old, None]
+                            [old, None.into()]
                         }
                         Registered::Waits(old) => {
                             drop(old);
                             return Poll::Pending;
                         }
-                        Registered::Settled(unused) => [unused, None],
+                        Registered::Settled(unused) => [unused, None.into()],
                         Registered::GrantedAtCell(unused) => {
                             self.let_go(ticket.slot(), Party::Settler);
                             unused
@@ -1007,7 +1002,7 @@ impl Raw {
         if queue.state().is_closed() {
             self.finish_close(queue, wakes);
         }
-        Left::Cancelled(waker)
+        Left::Cancelled(waker.into())
     }
 
     /// Gets a cancelled waiter out of its queue (Q12): by its own hand, or it finds that it is out.

@@ -46,6 +46,7 @@ use core::task::{RawWakerVTable, Waker};
 use crate::state::{FreeTop, Generation, Handle, Place, SlotIndex, Status, WaiterWord};
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::{Ptr, Role, Word};
+use crate::wake::Unused;
 
 /// One of the parties that let go of a waiter before its slot can be freed.
 #[derive(Clone, Copy)]
@@ -107,13 +108,13 @@ impl Halves {
 /// What became of an attempt to give a waiter its waker, and which wakers are left to be dropped.
 pub(crate) enum Registered {
     /// The waiter waits, and that waker will be woken.
-    Waits(Option<Waker>),
+    Waits(Unused),
     /// The waiter is settled, and its slot may have another user by now.
-    Settled(Option<Waker>),
+    Settled(Unused),
     /// Granted while its owner was at the cell: the owner has to let go of the slot as the settler.
-    GrantedAtCell([Option<Waker>; 2]),
+    GrantedAtCell([Unused; 2]),
     /// Shut while its owner was at the cell.
-    ShutAtCell([Option<Waker>; 2]),
+    ShutAtCell([Unused; 2]),
 }
 
 impl Slot {
@@ -346,9 +347,9 @@ impl Slot {
             // Case: granted and reused between the two loads by a request with our waker, while
             // the waker that we had registered, another one, was woken. Then the word has changed.
             return if self.still_waits(self.word(), ticket) {
-                Registered::Waits(None)
+                Registered::Waits(None.into())
             } else {
-                Registered::Settled(None)
+                Registered::Settled(None.into())
             };
         }
         self.swap(ticket, waker.clone())
@@ -364,7 +365,7 @@ impl Slot {
         let mut word = self.word();
         let old = loop {
             if !self.still_waits(word, ticket) {
-                return Registered::Settled(Some(fresh));
+                return Registered::Settled(Some(fresh).into());
             }
             let halves = self.halves();
             match self.exchange(word, word.with_status(Status::Swapping)) {
@@ -381,12 +382,12 @@ impl Slot {
         loop {
             // ORDERING(W3) is that of W2: release publishes the halves to whoever settles.
             match self.exchange(word, word.with_status(status)) {
-                Ok(()) => return Registered::Waits(old),
+                Ok(()) => return Registered::Waits(old.into()),
                 Err(now) if now.status().is_waiting() => word = now,
                 Err(now) => {
                     // SAFETY: C3: the word never said that the cell holds it.
                     let fresh = unsafe { fresh.into_waker() };
-                    let wakers = [old, Some(fresh)];
+                    let wakers = [old.into(), Some(fresh).into()];
                     return if now.status() == Status::GrantedBusy {
                         Registered::GrantedAtCell(wakers)
                     } else {

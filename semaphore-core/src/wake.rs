@@ -195,6 +195,30 @@ fn wake_all(raw: &Raw, wakes: Wakes) {
     }
 }
 
+/// A waker, or none, that is not needed any more. Its drop is foreign code, and comes last in a call;
+/// if that call is unwinding already, a second panic would abort the process, and ends here (with
+/// `std`).
+pub(crate) struct Unused(Option<Waker>);
+
+impl From<Option<Waker>> for Unused {
+    fn from(waker: Option<Waker>) -> Self {
+        Self(waker)
+    }
+}
+
+impl Drop for Unused {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(waker) = self.0.take() {
+            #[cfg(feature = "std")]
+            if std::thread::panicking() {
+                return drop_quietly(waker);
+            }
+            drop(waker);
+        }
+    }
+}
+
 /// Drops a waker that nobody waits for the drop of: a panic of its ends here (with `std`).
 pub(crate) fn drop_quietly(waker: Waker) {
     #[cfg(feature = "std")]
