@@ -456,30 +456,27 @@ impl<O: Observer> Future for Drained<'_, O> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let raw = &self.semaphore.raw;
-        if raw.state().is_closed() {
-            // Whoever closed it, or gave the last permit back, may have been stopped before it looked.
-            placing(raw, |wakes| raw.finish_close(raw.main(), wakes));
-        }
-        match self.phase {
-            Waiting::NotYet => match raw.join(raw.gate(), 1, Some(cx.waker())).0 {
-                Joined::Queued(ticket) => {
-                    self.phase = Waiting::Queued(ticket);
-                    return Poll::Pending;
-                }
+        if let Waiting::NotYet = self.phase {
+            match raw.join(raw.gate(), 1, Some(cx.waker())).0 {
+                Joined::Queued(ticket) => self.phase = Waiting::Queued(ticket),
                 // The gate is closed when the semaphore is drained.
-                Joined::Closed => {}
+                Joined::Closed => self.phase = Waiting::Over,
                 Joined::Taken | Joined::Full => {
                     // All slots are in use, 29 million: there is no place to leave a waker at.
                     cx.waker().wake_by_ref();
                     return Poll::Pending;
                 }
-            },
-            Waiting::Queued(ticket) => {
-                if raw.poll(raw.gate(), ticket, cx.waker()).is_pending() {
-                    return Poll::Pending;
-                }
             }
-            Waiting::Over => {}
+        }
+        if let Waiting::Queued(ticket) = self.phase {
+            if raw.state().is_closed() {
+                // Whoever closed it, or gave the last permit back, may have been stopped before it
+                // looked. After joining: who looks later than this finds the waiter.
+                placing(raw, |wakes| raw.finish_close(raw.main(), wakes));
+            }
+            if raw.poll(raw.gate(), ticket, cx.waker()).is_pending() {
+                return Poll::Pending;
+            }
         }
         self.phase = Waiting::Over;
         Poll::Ready(())

@@ -732,8 +732,8 @@ impl Raw {
             return hand;
         }
         let Ok(woken) = slot.grant(word, wakes.is_full()) else { return 0 };
-        self.advance(queue, at, behind + 1);
         queue.leave();
+        self.advance(queue, at, behind + 1);
         wakes.add(self, at.slot(), woken);
         lacks
     }

@@ -6,8 +6,12 @@
 //! thread and for this semaphore, so that the stack does not grow with the length of a chain. Without
 //! `std` there is no thread-local to find that call by, and the inner call wakes by itself.
 //!
+//! So a waker must not block until another wake of the same semaphore has come: if the call that
+//! owes that wake is made within the waker itself, it comes when the waker has returned.
+//!
 //! A waker that panics is caught (with `std`); the others are woken, and then the first panic goes on,
-//! unless the thread is unwinding already.
+//! unless the thread is unwinding already. Without `std` the others are woken while the panic unwinds,
+//! and a second one aborts the process.
 //!
 //! # Invariants
 //!

@@ -181,8 +181,8 @@ const fn three(
         max_waiters: None,
         setup,
         threads,
-        loom_weak: Some(2),
-        loom_strong: Some(2),
+        loom_weak: Some(1),
+        loom_strong: Some(3),
         depth_first: Some(2),
     }
 }
@@ -190,7 +190,6 @@ const fn three(
 /// Scenarios of three threads, bounded.
 pub static TRIPLES: &[Scenario] = &[
     Scenario {
-        loom_weak: Some(1),
         ..three(
             "an_unpublished_node_believed_by_its_slot",
             2,
