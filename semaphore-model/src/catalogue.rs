@@ -1,7 +1,7 @@
 //! All scenarios.
 
 use crate::scenario::Op::{
-    Ask, Cancel, Close, Drained, DrainedAndGone, Enqueue, Forget, Grow, Poll, Release, Repoll,
+    Ask, AskDrained, Cancel, CancelDrained, Close, Enqueue, Forget, Grow, Poll, Release, Repoll,
     TimeOut, Try,
 };
 use crate::scenario::{Op, Scenario};
@@ -154,18 +154,56 @@ pub static PAIRS: &[Scenario] = &[
         &[Try(0, 1), Ask(1, 1), Ask(2, 1), Ask(3, 1)],
         &[&[Cancel(2), Ask(4, 1)], &[Cancel(3)]],
     ),
-    two("drained_against_the_last_release", 1, &[Try(0, 1), Close], &[&[Release(0)], &[Drained]]),
+    two(
+        "drained_against_the_last_release",
+        1,
+        &[Try(0, 1), Close],
+        &[&[Release(0)], &[AskDrained(0)]],
+    ),
     long(
         "drained_given_up_against_the_last_release",
         1,
         &[Try(0, 1), Close],
-        &[&[Release(0)], &[DrainedAndGone]],
+        &[&[Release(0)], &[AskDrained(0), CancelDrained(0)]],
     ),
     two(
         "the_last_release_against_forget",
         2,
         &[Try(0, 1), Try(1, 1), Close],
         &[&[Release(0)], &[Forget(1)]],
+    ),
+    long(
+        "a_waker_swapped_while_its_slot_is_used_again",
+        2,
+        &[Try(0, 1), Try(9, 1), Ask(1, 1)],
+        &[&[Repoll(1)], &[Release(0), Release(9), Ask(2, 2)]],
+    ),
+    long(
+        "a_pop_that_slept_through_two_pops_and_a_push",
+        1,
+        &[Try(0, 1), Ask(1, 1), Ask(2, 1), Cancel(2), Cancel(1)],
+        &[&[Ask(3, 1)], &[Ask(4, 1), Ask(5, 1), Cancel(4)]],
+    ),
+    long(
+        "a_hint_that_leads_into_the_other_queue",
+        1,
+        &[Try(0, 1), AskDrained(0)],
+        &[
+            &[AskDrained(1)],
+            &[CancelDrained(0), Ask(1, 1), Ask(2, 1), Release(0), Poll(1), Release(1)],
+        ],
+    ),
+    long(
+        "close_against_asking_for_drained",
+        1,
+        &[Try(0, 1), Release(0)],
+        &[&[Close], &[AskDrained(0)]],
+    ),
+    long(
+        "two_ask_for_drained_at_the_last_release",
+        1,
+        &[Try(0, 1), AskDrained(0), AskDrained(1), Close],
+        &[&[Release(0)], &[CancelDrained(0)]],
     ),
 ];
 
@@ -182,7 +220,7 @@ const fn three(
         setup,
         threads,
         loom_weak: Some(1),
-        loom_strong: Some(3),
+        loom_strong: Some(2),
         depth_first: Some(2),
     }
 }
@@ -226,5 +264,49 @@ pub static TRIPLES: &[Scenario] = &[
         2,
         &[Try(0, 1), Ask(1, 2), Ask(2, 1)],
         &[&[Close], &[Release(0)], &[Cancel(1)]],
+    ),
+];
+
+/// Scenarios of five to eight threads, for random schedules.
+pub static CROWDS: &[Scenario] = &[
+    three(
+        "five_threads_of_everything",
+        3,
+        &[Try(0, 2), Try(1, 1), Ask(2, 3), Ask(3, 1), Enqueue(4, 2)],
+        &[
+            &[Release(0), Ask(5, 1), Poll(5), Release(5)],
+            &[Cancel(2), Ask(6, 2), Repoll(6), Release(6)],
+            &[Repoll(3), Poll(3), Release(3)],
+            &[Poll(4), TimeOut(4), Try(7, 1), Release(7)],
+            &[Release(1), Ask(8, 3), Cancel(8)],
+        ],
+    ),
+    three(
+        "six_threads_and_a_close",
+        2,
+        &[Try(0, 1), Try(1, 1), Ask(2, 2), Ask(3, 1), Ask(4, 1), AskDrained(0)],
+        &[
+            &[Release(0), Ask(5, 1)],
+            &[Cancel(3), Ask(6, 1), Cancel(6)],
+            &[Repoll(2), Repoll(2)],
+            &[Close, AskDrained(1)],
+            &[Release(1), Try(7, 1)],
+            &[CancelDrained(0), Poll(4)],
+        ],
+    ),
+    three(
+        "eight_threads_around_one_permit",
+        1,
+        &[Try(0, 1), Ask(1, 1), Ask(2, 1), Ask(3, 1), Ask(4, 1)],
+        &[
+            &[Release(0)],
+            &[Cancel(1)],
+            &[Cancel(2), Ask(5, 1)],
+            &[Poll(3), Release(3)],
+            &[Repoll(4), Poll(4), Release(4)],
+            &[Ask(6, 1), Cancel(6)],
+            &[Ask(7, 1), TimeOut(7)],
+            &[Grow(1), Ask(8, 2)],
+        ],
     ),
 ];

@@ -6,6 +6,8 @@
 //!
 //! Built without the feature `loom` or `shuttle` there is nothing to drive: the crate is empty then.
 
+#![allow(clippy::missing_panics_doc)] // To panic is how a checker says what it found.
+
 #[cfg(any(feature = "loom", feature = "shuttle"))]
 pub mod audit;
 #[cfg(any(feature = "loom", feature = "shuttle"))]

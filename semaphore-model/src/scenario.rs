@@ -40,10 +40,10 @@ pub enum Op {
     Grow(usize),
     /// The semaphore is closed.
     Close,
-    /// A `drained()` future is polled, and dropped by the end of the execution.
-    Drained,
-    /// A `drained()` future is polled and dropped.
-    DrainedAndGone,
+    /// `drained()` is asked for as number `d`, and polled once.
+    AskDrained(usize),
+    /// The `drained()` of that number is dropped.
+    CancelDrained(usize),
 }
 
 /// A scenario: what is set up first, and what then happens at the same time.
@@ -91,6 +91,11 @@ struct Request {
     late: Arc<AtomicBool>,
 }
 
+struct Drain {
+    future: Pin<Box<dyn Future<Output = ()> + Send>>,
+    bell: Arc<Bell>,
+}
+
 /// A timer by hand: ready if the poll that it is in was said to be late.
 #[derive(Debug)]
 struct Deadline(Arc<AtomicBool>);
@@ -125,6 +130,7 @@ impl Clone for World {
 struct Owned {
     requests: BTreeMap<usize, Request>,
     leases: BTreeMap<usize, OwnedLease>,
+    drains: BTreeMap<usize, Drain>,
     said: String,
 }
 
@@ -195,25 +201,13 @@ impl World {
         said
     }
 
-    fn drained(&self, owned: &mut Owned, stays: bool) {
-        let bell = self.bell();
-        let waker = Waker::from(Arc::clone(&bell));
-        let semaphore = &self.semaphore;
-        let mut drained = Box::pin(semaphore.drained());
-        let mut poll = || {
-            self.call(
-                Call::Other,
-                || drained.as_mut().poll(&mut Context::from_waker(&waker)).is_ready(),
-                |_| None,
-            )
-        };
-        let first = poll();
-        // Polled once more at once: a race against whoever drains it. Ready must not be taken back, and
-        // if it is ready only now, the waker was rung in between or will have been by the end.
-        let second = stays && poll();
-        assert!(!first || second || !stays, "drained, and then not");
-        let _ = write!(owned.said, "drained={} ", if first || second { "yes" } else { "no" });
-        self.call(Call::Other, || drop(drained), |()| None);
+    fn poll_drained(&self, drain: &mut Drain) -> bool {
+        let waker = Waker::from(Arc::clone(&drain.bell));
+        self.call(
+            Call::Other,
+            || drain.future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready(),
+            |_| None,
+        )
     }
 
     fn perform(&self, owned: &mut Owned, op: Op) {
@@ -288,8 +282,20 @@ impl World {
                 let _ = self.call(Call::Grow(n as u64), || self.semaphore.add_permits(n), |_| None);
             }
             Op::Close => self.call(Call::Other, || self.semaphore.close(), |()| None),
-            Op::Drained => self.drained(owned, true),
-            Op::DrainedAndGone => self.drained(owned, false),
+            Op::AskDrained(d) => {
+                let semaphore = Arc::clone(&self.semaphore);
+                let future = Box::pin(async move { semaphore.drained().await });
+                let mut drain = Drain { future, bell: self.bell() };
+                let ready = self.poll_drained(&mut drain);
+                let _ = write!(owned.said, "drained{d}={} ", if ready { "yes" } else { "no" });
+                if !ready {
+                    owned.drains.insert(d, drain);
+                }
+            }
+            Op::CancelDrained(d) => {
+                let drain = owned.drains.remove(&d);
+                self.call(Call::Other, || drop(drain), |()| None);
+            }
         }
     }
 }
@@ -303,7 +309,7 @@ fn touched(op: Op) -> (Option<usize>, Option<usize>) {
         | Op::Repoll(r)
         | Op::Cancel(r)
         | Op::TimeOut(r) => (Some(r), Some(r)),
-        Op::Grow(_) | Op::Close | Op::Drained | Op::DrainedAndGone => (None, None),
+        Op::Grow(_) | Op::Close | Op::AskDrained(_) | Op::CancelDrained(_) => (None, None),
     }
 }
 
@@ -357,6 +363,7 @@ pub fn run(scenario: &Scenario, order: &[usize]) -> String {
         let _ = write!(said, "| T{}: {}", number + 1, owned.said);
         all.requests.append(&mut owned.requests);
         all.leases.append(&mut owned.leases);
+        all.drains.append(&mut owned.drains);
     }
     said.push_str("| end: ");
     finish(&world, all, &mut said);
@@ -368,6 +375,11 @@ pub fn run(scenario: &Scenario, order: &[usize]) -> String {
 fn share(setup: &mut Owned, ops: &[Op]) -> Owned {
     let mut owned = Owned::default();
     for op in ops {
+        if let Op::CancelDrained(d) = *op
+            && let Some(drain) = setup.drains.remove(&d)
+        {
+            owned.drains.insert(d, drain);
+        }
         let (request, lease) = touched(*op);
         if let Some(r) = request
             && let Some(request) = setup.requests.remove(&r)
@@ -413,6 +425,12 @@ fn finish(world: &World, mut all: Owned, said: &mut String) {
         "all permits are back, and these still wait: {:?}",
         all.requests.keys()
     );
+    let closed = world.semaphore.is_closed();
+    for (d, mut drain) in std::mem::take(&mut all.drains) {
+        let rung = drain.bell.rung() > 0;
+        assert_eq!(rung, closed, "rang for drained {d}, and whether it is closed");
+        assert_eq!(world.poll_drained(&mut drain), closed, "drained {d}, with all permits back");
+    }
     let figures = world.semaphore.snapshot();
     assert_eq!(figures.available, figures.capacity, "available, with no lease left");
     assert_eq!(figures.waiters, 0, "waiters, with no request left");

@@ -95,8 +95,43 @@ mod models {
         })
     }
 
-    pub fn main() {
-        let trials = PAIRS.iter().chain(TRIPLES).map(trial).collect();
+    /// So many schedules of each kind, from each seed, for a scenario with too many to enumerate.
+    #[cfg(all(feature = "shuttle", not(feature = "loom")))]
+    fn crowd(scenario: &'static Scenario) -> Trial {
+        use semaphore_model::backend::shuttle::{pct, random};
+        const SCHEDULES: usize = 4_000;
+        const SEEDS: [u64; 2] = [1, 2026];
+        const DEPTH: usize = 5;
+
+        let name = format!(
+            "{} [{SCHEDULES} random and PCT schedules of depth {DEPTH} per seed]",
+            scenario.name
+        );
+        Trial::test(name, move || {
+            let order: Vec<_> = (0..scenario.threads.len()).collect();
+            for seed in SEEDS {
+                let (walk, pct) = (
+                    random(scenario, &order, seed, SCHEDULES),
+                    pct(scenario, &order, DEPTH, seed, SCHEDULES),
+                );
+                println!(
+                    "{:<48} shuttle, seed {seed}: random {} executions {} outcomes, PCT {} executions {} outcomes",
+                    scenario.name,
+                    walk.executions,
+                    walk.outcomes.len(),
+                    pct.executions,
+                    pct.outcomes.len(),
+                );
+            }
+            Ok(())
+        })
+    }
+
+    pub(crate) fn main() {
+        let trials = PAIRS.iter().chain(TRIPLES).map(trial);
+        #[cfg(all(feature = "shuttle", not(feature = "loom")))]
+        let trials = trials.chain(semaphore_model::catalogue::CROWDS.iter().map(crowd));
+        let trials = trials.collect();
         libtest_mimic::run(&Arguments::from_args(), trials).exit();
     }
 }
