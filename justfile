@@ -27,6 +27,26 @@ loom *ARGS:
 shuttle *ARGS:
     cargo test --features shuttle -- --nocapture {{ARGS}}
 
+# The scenarios under a checker (loom or shuttle) with another bound: a number, or `none`. May take days.
+models-full CHECKER="loom" BOUND="none" *ARGS:
+    BOUND={{BOUND}} cargo test -p semaphore-model --features {{CHECKER}} --test models -- --nocapture {{ARGS}}
+
+# Plants each fault of semaphore-model/faults in a copy, and has the models catch it.
+faults *ARGS:
+    semaphore-model/faults/run {{ARGS}}
+
+# Ten million requests on real threads, every count exact. A minute or two.
+stress:
+    cargo test --release -p semaphore-core --test stress -- --ignored --nocapture
+
+# A million cancellations between a live head and a live tail, with an allocator that counts.
+storm:
+    cargo test --release -p semaphore-core --test storm -- --nocapture --test-threads=1
+
+# The theorems; wants coqc.
+proofs:
+    proofs/check.sh
+
 # The SQLite pool; `just pool --help` tells its options.
 pool *ARGS:
     cargo run --release --example pool -- {{ARGS}}

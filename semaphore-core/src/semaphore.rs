@@ -19,6 +19,10 @@ pub struct Semaphore<O: Observer = ()> {
     observer: O,
 }
 
+// Most of it are the pointers to the 31 chunks of the pool.
+#[cfg(all(target_pointer_width = "64", not(any(feature = "loom", feature = "shuttle"))))]
+const _: () = assert!(size_of::<Semaphore>() == 344);
+
 impl Semaphore {
     /// The most permits that a semaphore can have.
     pub const MAX_PERMITS: usize = MAX_PERMITS;
