@@ -49,6 +49,7 @@ Inductive phase2 :=
 | Prep (i k : nat)                 (* popped the slot i for a request of k *)
 | Pub (i k : nat) (s0 : body)      (* wrote its word to fit the state word s0 *)
 | Cert (h : handle)                (* a certificate: all that is older than h is settled *)
+| Chosen (h : handle)              (* the same, and then the state word was seen open *)
 | Read1 (g x : handle)             (* certified g is settled, and its hint says x *)
 | Read2 (g x : handle)             (* x was seen to be linked to the slot of g, or granted *)
 | Walk (a : anchor) (n : nat) (c : option nat)
@@ -145,7 +146,7 @@ Inductive label2 :=
 | Pop (t i k : nat)         (* t pops a slot off the free list *)
 | Write (t : nat)           (* t reads S and writes its private word, in a new generation *)
 | Publish (t : nat)         (* S: what t read -> Queue (its slot) *)
-| Withdraw (t : nat)        (* t gives its unpublished slot back *)
+| Withdraw (t : nat)        (* t gives its unpublished slot up, to be recycled *)
 | SetNewer (i : nat) (h : handle)   (* anybody who has the handle writes a hint *)
 | SetHint (t : nat)         (* t shares its certificate *)
 | LoadHint (t : nat)
@@ -154,9 +155,10 @@ Inductive label2 :=
 | Follow1 (t : nat)         (* certified g is settled: load its hint x *)
 | Follow2 (t : nat)         (* load the word of x *)
 | Follow3 (t : nat)         (* load the word of g again *)
+| Choose2 (t : nat)         (* S is seen open: the certified waiter is the one that t will serve *)
 | GrantAll (t : nat)        (* word: waiting -> granted *)
-| GrantPart (t a : nat)     (* word: Link | Head got -> Head (got + a); with a = 0 a cut alone, on the
-                               strength of a certificate *)
+| GrantPart (t a : nat)     (* word: Link | Head got -> Head (got + a), with all that t carries; or with
+                               a = 0 a cut alone, on the strength of a certificate *)
 | StartS (t : nat)
 | StartW (t d : nat)        (* the word of a known waiter links to d, or did *)
 | WalkOn (t : nat)          (* load the next word: settled, so past it *)
@@ -195,7 +197,7 @@ Definition step2 (checked : bool) (l : label2) (s s' : state2) : Prop :=
   | Forget2 m =>
       m <= leased s /\ m <= total s /\ s' = with_counts s (total s - m) (leased s - m) (untaken s)
   | Put t => exists c p a,
-      thr s t c p /\ sword s = Avail a /\
+      thr s t c p /\ 0 < c /\ sword s = Avail a /\
       s' = with_thread (with_sword s (Avail (a + c))) t (Th 0 p)
   | Fresh t k => exists c,
       thr s t c Idle /\ 0 < k /\
@@ -224,7 +226,7 @@ Definition step2 (checked : bool) (l : label2) (s s' : state2) : Prop :=
       (thr s t c (Prep i k) \/ exists s0, thr s t c (Pub i k s0)) /\ slot s i n /\
       (home n = Popped t \/ home n = Private t) /\
       let g := match home n with Popped _ => S (gen n) | _ => gen n end in
-      s' = with_thread (with_nodes s (upd (nodes s) i (Nd g Gone (Head 0) (want n) InPool (arr n))))
+      s' = with_thread (with_nodes s (upd (nodes s) i (Nd g Gone (Head 0) (want n) Out (arr n))))
                        t (Th c Idle)
   | SetNewer i h =>
       has s h /\
@@ -249,16 +251,20 @@ Definition step2 (checked : bool) (l : label2) (s s' : state2) : Prop :=
   | Follow3 t => exists c g x n,
       thr s t c (Read2 g x) /\ slot s (fst g) n /\ gen n = snd g /\
       s' = with_thread s t (Th c (Cert x))
+  | Choose2 t => exists c h,
+      thr s t c (Cert h) /\ 0 < c /\ shut s = false /\ s' = with_thread s t (Th c (Chosen h))
   | GrantAll t => exists c h n,
-      thr s t c (Cert h) /\ slot s (fst h) n /\ gen n = snd h /\ sta n = Waiting /\
+      thr s t c (Chosen h) /\ slot s (fst h) n /\ gen n = snd h /\ sta n = Waiting /\
       let lacks := want n - got_in (pay n) in
       lacks <= c /\
       s' = with_thread (with_counts (with_nodes s (upd (nodes s) (fst h)
              (Nd (gen n) Granted (pay n) (want n) (home n) (arr n))))
              (total s) (leased s) (untaken s + want n)) t (Th (c - lacks) (Cert h))
   | GrantPart t a => exists c h n,
-      thr s t c (Cert h) /\ slot s (fst h) n /\ gen n = snd h /\ sta n = Waiting /\
-      a <= c /\ a < want n - got_in (pay n) /\
+      (thr s t c (Cert h) /\ a = 0 \/ thr s t c (Chosen h) /\ a = c) /\
+      slot s (fst h) n /\ gen n = snd h /\ sta n = Waiting /\
+      (a = 0 -> older (pay n) <> None) /\
+      a < want n - got_in (pay n) /\
       s' = with_thread (with_nodes s (cut None (Some (arr n)) (upd (nodes s) (fst h)
              (Nd (gen n) Waiting (Head (got_in (pay n) + a)) (want n) (home n) (arr n)))))
              t (Th (c - a) (Cert h))
@@ -282,16 +288,16 @@ Definition step2 (checked : bool) (l : label2) (s s' : state2) : Prop :=
       thr s t c (Walk (AtW x) n None) /\ holds s (AtW x) n /\
       s' = with_thread s t (Th c (Cert x))
   | CutW t lo => exists c x n cur m,
-      thr s t c (Walk (AtW x) n cur) /\
+      thr s t c (Walk (AtW x) n cur) /\ cur <> Some n /\
       slot s (fst x) m /\ gen m = snd x /\ sta m = Waiting /\ pay m = Link n /\
       arr_of s cur lo /\
       s' = with_thread (with_nodes s (cut lo (Some (arr m)) (upd (nodes s) (fst x)
              (Nd (gen m) Waiting (link_to cur) (want m) (home m) (arr m)))))
              t (Th c (match cur with None => Cert x | Some _ => Idle end))
   | CutS t m lo => exists c g n cur,
-      thr s t c (Walk (AtS g) n cur) /\ sword s = Queue (n, g) /\ arr_of s cur lo /\
+      thr s t c (Walk (AtS g) n cur) /\ cur <> Some n /\ sword s = Queue (n, g) /\ arr_of s cur lo /\
       match cur with
-      | None => m <= c /\
+      | None => (m = 0 \/ m = c) /\
           s' = with_thread (with_nodes (with_sword s (Avail m)) (cut lo None (nodes s)))
                            t (Th (c - m) Idle)
       | Some j => exists mj, slot s j mj /\
@@ -299,7 +305,8 @@ Definition step2 (checked : bool) (l : label2) (s s' : state2) : Prop :=
                            t (Th c Idle)
       end
   | CutAll t m => exists c h n,
-      thr s t c (Cert h) /\ sword s = Queue h /\ slot s (fst h) n /\ sta n <> Waiting /\ m <= c /\
+      thr s t c (Cert h) /\ sword s = Queue h /\ slot s (fst h) n /\ sta n <> Waiting /\
+      (m = 0 \/ m = c) /\
       s' = with_thread (with_nodes (with_sword s (Avail m)) (cut None None (nodes s)))
                        t (Th (c - m) (Cert h))
   | CancelIt t => exists c h n,
@@ -380,7 +387,7 @@ Definition mind_ok l t (p : phase2) :=
   | Prep i k => 0 < k /\ exists n, nth_error l i = Some n /\ home n = Popped t
   | Pub i k s0 => 0 < k /\ exists n, nth_error l i = Some n /\ home n = Private t /\
                   sta n = Waiting /\ want n = k /\ fits n s0
-  | Cert h => cert l h
+  | Cert h | Chosen h => cert l h
   | Read1 g x => cert l g /\ known l x /\
                  (forall n, nth_error l (fst g) = Some n -> gen n = snd g -> sta n <> Waiting)
   | Read2 g x => known l g /\ known l x /\
@@ -572,9 +579,10 @@ Qed.
 Lemma mind_grows k t l l' u p : grows k l l' -> inj l -> cuts l l' -> keeps t l l' -> u <> t ->
   mind_ok l u p -> mind_ok l' u p.
 Proof.
-  intros G I K Ke Ne; destruct p as [|i r|i r s0|h|g x|g x|a n c|a n h b|h]; cbn; auto.
+  intros G I K Ke Ne; destruct p as [|i r|i r s0|h|h|g x|g x|a n c|a n h b|h]; cbn; auto.
   - intros (Lt & n & E & H); split; auto. exists n; split; auto. eapply Ke; eauto.
   - intros (Lt & n & E & H & R); split; auto. exists n; split; auto. eapply Ke; eauto.
+  - eauto using cert_grows.
   - eauto using cert_grows.
   - intros (A & B & C); split; [eauto using cert_grows | split; [eauto using known_grows|]].
     intros n' E' Ge. destruct A as [(n & E & Le & P) _].
@@ -1267,7 +1275,7 @@ Proof.
   - (* Forget2 *) destruct St as (Le & Le' & ->).
     destruct I as [Js Jn Jl Jw Jr Jh Jp Jm]; constructor; cbn; auto.
     unfold all_permits, free in *; cbn; lia.
-  - (* Put *) destruct St as (c & p & a & T & W & ->).
+  - (* Put *) destruct St as (c & p & a & T & _ & W & ->).
     pose proof (sum_upd carry _ _ (Th 0 p) _ T) as Z; cbn in Z. pose proof (Mi _ _ _ T).
     destruct I as [Js Jn Jl Jw Jr Jh Jp Jm]; constructor; cbn; auto.
     + unfold all_permits, free in *; cbn; rewrite W in Js; lia.
@@ -1424,6 +1432,8 @@ Proof.
   - (* Follow3 *) destruct St as (c & g & x & n & T & E & G & ->).
     pose proof (Mi _ _ _ T) as (Kg & Kx & Cx).
     eapply mind_inv; eauto. cbn; eauto.
+  - (* Choose2 *) destruct St as (c & h & T & _ & _ & ->). pose proof (Mi _ _ _ T) as K.
+    eapply mind_inv; eauto.
   - (* GrantAll *) destruct St as (c & h & n & T & E & G & W & Le & ->).
     pose proof (Mi _ _ _ T) as [K C]; cbn in K, C.
     assert (H : home n = Listed) by (eapply known_listed; eauto).
@@ -1434,8 +1444,10 @@ Proof.
     + eapply cert_grows with (k := clock s); [|split; eauto].
       apply upd_grows with (n := n); eauto using listed_clock.
       right; unfold private; cbn; rewrite H; repeat split; auto.
-  - (* GrantPart *) destruct St as (c & h & n & T & E & G & W & Lc & Lt & ->).
-    pose proof (Mi _ _ _ T) as [K C]; cbn in K, C.
+  - (* GrantPart *) destruct St as (c & h & n & Tc & E & G & W & _ & Lt & ->).
+    assert (T : exists p, thr s t c p /\ cert (nodes s) h /\ a <= c).
+    { destruct Tc as [[T ->]|[T ->]]; pose proof (Mi _ _ _ T); eexists; split; eauto; split; auto; lia. }
+    destruct T as (p & T & [K C] & Lc).
     assert (H : home n = Listed) by (eapply known_listed; eauto).
     assert (L : listed (nodes s) (fst h) n) by (split; auto).
     eapply cut_inv; eauto; cbn; auto; try lia.
@@ -1475,7 +1487,7 @@ Proof.
     eapply mind_inv; eauto. cbn; split; auto.
     intros y0 Ly0 _ b z Lz Ltz. assert (y0 = y) by eauto using listed_fun; subst y0.
     apply (S1 b z Lz); [eauto | discriminate].
-  - (* CutW *) destruct St as (c & x & n & cur & m & T & E & G & W & P & Ar & ->).
+  - (* CutW *) destruct St as (c & x & n & cur & m & T & _ & E & G & W & P & Ar & ->).
     pose proof (Mi _ _ _ T) as [K S]; cbn in K, S.
     assert (Ho : holds s (AtW x) n) by (exists m; auto).
     destruct (holds_on_track _ (AtW x) _ I K Ho) as (q & Tr & y & Ly & Gy & Wy & Lt & F).
@@ -1501,7 +1513,7 @@ Proof.
     + destruct N as [_ N]. specialize (N W). destruct cur; cbn; lia.
     + rewrite P; destruct cur; cbn; lia.
     + intros l' Gr; destruct cur; cbn; auto. eapply cert_grows; eauto.
-  - (* CutS *) destruct St as (c & g & n & cur & T & W & Ar & St).
+  - (* CutS *) destruct St as (c & g & n & cur & T & _ & W & Ar & St).
     pose proof (Mi _ _ _ T) as [K S]; cbn in K, S.
     destruct (holds_on_track _ (AtS g) _ I K W) as (q & Tr & F).
     destruct (S q Tr) as [S1 S2].
@@ -1531,7 +1543,7 @@ Proof.
         assert (w = mj) by (unfold slot in *; congruence); subst w.
         apply (top_sword (nodes s) (Some (arr mj)) j mj); auto.
       * apply Mn; auto.
-    + destruct St as (Le & ->).
+    + destruct St as (Le0 & ->). assert (Le : m <= c) by lia; clear Le0.
       pose proof (sum_upd carry _ _ (Th (c - m) Idle) _ T) as Z; cbn in Z.
       cbn in Ar; destruct lo as [b|]; [tauto|].
       destruct I as [Js Jn Jl Jw Jr Jh Jp Jm]; constructor; cbn -[cut];
@@ -1541,7 +1553,8 @@ Proof.
       * apply top_list; auto.
       * apply top_empty; auto.
       * apply Mn; auto.
-  - (* CutAll *) destruct St as (c & h & n & T & W & E & Wn & Le & ->).
+  - (* CutAll *) destruct St as (c & h & n & T & W & E & Wn & Le0 & ->).
+    assert (Le : m <= c) by lia; clear Le0.
     pose proof (Mi _ _ _ T) as [K C]; cbn in K, C.
     pose proof (j_sword _ I) as Jw0; rewrite W in Jw0; destruct Jw0 as (n0 & L & Gn & F).
     assert (n0 = n) by (destruct L; unfold slot in E; congruence); subst n0.
@@ -1711,16 +1724,17 @@ Proof.
       * destruct T as (_ & mm & Em & Hm). unfold slot in *; congruence.
       * destruct T as (_ & mm & Em & Hm & W & _). unfold slot in *; congruence.
   - (* GrantAll *)
-    match goal with T : thr s t _ (Cert ?h), Ej : slot s (fst ?h) ?m |- _ =>
+    match goal with T : thr s t _ (Chosen ?h), Ej : slot s (fst ?h) ?m |- _ =>
       rename T into Tg; rename Ej into Eg end.
     apply Mi in Tg as [_ C].
     eapply Upd; [exact Eg | subst s'; reflexivity | cbn].
     repeat split; auto; [congruence | congruence |].
     intros Ww Hl _. apply C; auto. split; auto.
   - (* GrantPart *)
-    match goal with T : thr s t _ (Cert ?h), Ej : slot s (fst ?h) ?m |- _ =>
+    match goal with T : thr s t _ (Cert ?h) /\ _ \/ _, Ej : slot s (fst ?h) ?m |- _ =>
       rename T into Tg; rename Ej into Eg; rename m into mg; rename h into hg end.
-    apply Mi in Tg as [_ C].
+    assert (C : cert (nodes s) hg) by (destruct Tg as [[T _]|[T _]]; apply Mi in T; exact T).
+    destruct C as [_ C].
     eapply Cut; [subst s'; reflexivity|]. rewrite (nth_upd _ _ _ _ _ Eg).
     destruct (Nat.eqb_spec (fst hg) i) as [Q|Q].
     + rewrite Q in *. assert (mg = n) by (unfold slot in *; congruence); subst mg.
@@ -1804,7 +1818,7 @@ Definition actor (l : label2) : option nat :=
   match l with
   | GiveBack t _ | DropUntaken t _ | Grow2 t _ | Put t | Fresh t _ | Pop t _ _ | Write t | Publish t
   | Withdraw t | SetHint t | LoadHint t | LoadNewer t _ | Learn t _ | Follow1 t | Follow2 t
-  | Follow3 t | GrantAll t | GrantPart t _ | StartS t | StartW t _ | WalkOn t | WalkSees t | Check t
+  | Follow3 t | Choose2 t | GrantAll t | GrantPart t _ | StartS t | StartW t _ | WalkOn t | WalkSees t | Check t
   | WalkEnd t | CutW t _ | CutS t _ _ | CutAll t _ | CancelIt t | ShutIt t | Abandon t => Some t
   | _ => None
   end.
@@ -1843,13 +1857,14 @@ Proof.
     subst s'; cbn.
     match goal with K : slot _ _ _ |- _ => eapply Upd; [exact K | destruct Hm; intros [X|X]; congruence] end.
   - (* GrantAll *)
-    match goal with T : thr s t _ (Cert ?h), Ej : slot s (fst ?h) _ |- _ => rename Ej into Eg;
+    match goal with T : thr s t _ (Chosen ?h), Ej : slot s (fst ?h) _ |- _ => rename Ej into Eg;
       destruct (Mi _ _ _ T) as [K _] end.
     assert (L := known_listed _ _ _ _ K Eg ltac:(assumption) ltac:(assumption) (No _ _ Eg)).
     subst s'; cbn; eapply Upd; [exact Eg | intros [X|X]; congruence].
   - (* GrantPart *)
-    match goal with T : thr s t _ (Cert ?h), Ej : slot s (fst ?h) _ |- _ => rename Ej into Eg;
-      destruct (Mi _ _ _ T) as [K _] end.
+    match goal with T : thr s t _ (Cert ?h) /\ _ \/ _, Ej : slot s (fst ?h) _ |- _ =>
+      rename Ej into Eg; rename T into Tg; rename h into hg end.
+    assert (K : known (nodes s) hg) by (destruct Tg as [[T _]|[T _]]; apply Mi in T; apply T).
     assert (L := known_listed _ _ _ _ K Eg ltac:(assumption) ltac:(assumption) (No _ _ Eg)).
     subst s'; cbn -[cut]; apply Cut; eapply Upd; [exact Eg | intros [X|X]; congruence].
   - (* CutW *)
@@ -1902,7 +1917,7 @@ Ltac go2 lb R :=
     in the generation of T2. *)
 Definition unchecked_run (s : state2) :=
   reachable2 false s /\ total s = 2 /\ all_permits s = 2 /\
-  thr s 0 1 (Cert (1, 2)) /\
+  thr s 0 1 (Chosen (1, 2)) /\
   thr s 1 0 (Pub 1 2 (Queue (0, 1))) /\
   slot s 1 (Nd 2 Waiting (Link 0) 2 (Private 1) 0).
 
@@ -1922,9 +1937,9 @@ Proof.
   go2 (Recycle 1 (Head 0) true) R.
   go2 (Pop 1 1 2) R. go2 (Write 1) R.
   go2 (GiveBack 0 1) R. go2 (StartS 0) R. go2 (WalkSees 0) R. go2 (Check 0) R.
-  go2 (GrantAll 0) R.
+  go2 (Choose2 0) R. go2 (GrantAll 0) R.
   go2 (Follow1 0) R. go2 (Follow2 0) R. go2 (Follow3 0) R.
-  go2 (GiveBack 0 1) R.
+  go2 (GiveBack 0 1) R. go2 (Choose2 0) R.
   match type of R with steps2 _ _ ?s => exists s; split; [| set (s1 := s) in * ] end.
   { unfold unchecked_run, thr, slot; repeat split; auto. exists 2; exact R. }
   eexists; split; [unfold s1; cbn; unfold thr, slot; cbn; meet|].
@@ -1959,7 +1974,8 @@ Theorem unchecked_touches_unpublished : exists s s' i n,
 Proof.
   destruct unchecked_prefix as (s & (R & _ & _ & C & _ & E) & s' & St & _).
   exists s, s', 1; eexists; split; [exact R|]; split; [exact St|]; split; [exact E|]; split; [auto|].
-  destruct St as (c & h & n & T & En & G & W & Lc & Lt & ->).
+  destruct St as (c & h & n & Tc & En & G & W & _ & Lt & ->).
+  destruct Tc as [[T _]|[T _]]; [unfold thr in C, T; congruence|].
   unfold thr in C, T; rewrite C in T; injection T as <- <-.
   change (slot s 1 n) in En.
   unfold slot in En, E; rewrite E in En; injection En as <-.
@@ -1999,8 +2015,8 @@ Proof.
   go2 (Pop 1 1 2) R. go2 (Write 1) R. go2 (Publish 1) R. go2 (SetNewer 0 (1, 2)) R.
   go2 (GiveBack 0 2) R. go2 (StartS 0) R. go2 (WalkSees 0) R. go2 (Check 0) R.
   go2 (StartW 0 0) R. go2 (WalkSees 0) R. go2 (Check 0) R.
-  go2 (GrantAll 0) R.
-  go2 (Follow1 0) R. go2 (Follow2 0) R. go2 (Follow3 0) R. go2 (GrantPart 0 1) R.
+  go2 (Choose2 0) R. go2 (GrantAll 0) R.
+  go2 (Follow1 0) R. go2 (Follow2 0) R. go2 (Follow3 0) R. go2 (Choose2 0) R. go2 (GrantPart 0 1) R.
   match type of R with steps2 _ _ ?s => exists s end.
   split; [exists 2; exact R|]. unfold slot; auto.
 Qed.

@@ -1,11 +1,11 @@
 (** * What is proved, in one list
 
-    The definitions are at the top of [Level1.v] and [Level2.v].  Each line below has the statement in
+    The definitions are at the top of [Level1.v], [Level2.v], [Refine.v] and [Progress.v].  Each line below has the statement in
     full, so that it cannot drift from the theorem: it does not compile otherwise. *)
 
 From Coq Require Import List Arith.
 Import ListNotations.
-Require Level1 Level2.
+Require Level1 Level2 Refine Progress.
 
 Module L1.
 Import Level1.
@@ -138,3 +138,52 @@ Check (a_run2 : exists s,
   reachable2 true s /\ slot s 1 (Nd 2 Waiting (Head 1) 2 Listed 2) /\
   slot s 0 (Nd 1 Granted (Head 0) 1 Out 0) /\ untaken s = 1).
 End L2.
+
+Module R.
+Import Level1 Level2 Refine.
+
+(** Level 2 refines level 1: whatever transition the words make, the abstract queue can follow, and the
+    words look like it again. *)
+Check (forward : forall ceil l s s' s1,
+  inv2 s -> inv ceil s1 -> refines s s1 -> step2 true l s s' -> total s' <= ceil ->
+  exists s1', steps ceil s1 s1' /\ refines s' s1').
+
+(** So every run of the words is a run of the abstract queue. *)
+Check (refinement : forall n s, steps2 true (init2 n) s ->
+  exists ceil s1, n <= ceil /\ steps ceil (init n) s1 /\ refines s s1).
+
+(** A listed request waits in its word if and only if it is pending in the abstract queue. *)
+Check (waits_is_pending : forall s s1 i n, refines s s1 -> listed (nodes s) i n ->
+  (sta n = Waiting <-> pending s1 (arr n))).
+End R.
+
+Module P.
+Import Level1 Level2 Progress.
+
+(** An exchange on a waiter's word that succeeds is on the waiter that the thread has the handle of: in
+    that use of the slot, in the queue, waiting.  And a generation that is over never comes back, so
+    that an exchange with an old handle never succeeds again.  (Generations are natural numbers here.) *)
+Check (exchange_hits_its_waiter : forall l s s' t c p h,
+  reachable2 true s -> step2 true l s s' ->
+  exchanges l = Some t -> thr s t c p -> subject p = Some h ->
+  exists n, listed (nodes s) (fst h) n /\ gen n = snd h /\ sta n = Waiting).
+Check (a_stale_generation_never_succeeds : forall l s s' s'' i g n t c p,
+  reachable2 true s -> slot s i n -> g < gen n -> steps2 true s s' ->
+  exchanges l = Some t -> thr s' t c p -> subject p = Some (i, g) -> ~ step2 true l s' s'').
+
+(** After the CLOSED bit only a thread that had chosen its waiter before it grants. *)
+Check (no_new_grant_after_close2 : forall s s' s'' t a,
+  steps2 true s s' -> shut s = true -> (forall c h, ~ thr s t c (Chosen h)) ->
+  ~ step2 true (GrantAll t) s' s'' /\ (0 < a -> ~ step2 true (GrantPart t a) s' s'')).
+
+(** Who pays for a retry.  If nothing of [changes] happened between two moments, then the state word and
+    all words in the queue are what they were: so each failed exchange and each changed anchor is
+    charged to one of these.  And there are not many: five for each request that joined, and one for
+    each call that takes at once, closes, or brings permits. *)
+Check (a_retry_has_a_cause : forall tr s s',
+  reachable2 true s -> run2 tr s s' -> count changes tr = 0 ->
+  sword s' = sword s /\ shut s' = shut s /\
+  forall i n, listed (nodes s) i n -> listed (nodes s') i n).
+Check (work_is_bounded : forall n tr s, run2 tr (init2 n) s ->
+  count changes tr <= count takes tr + count closes tr + count brings tr + 5 * count joins tr).
+End P.
