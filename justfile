@@ -47,6 +47,29 @@ storm:
 proofs:
     proofs/check.sh
 
+# Each execution of the catalogue against the transition system of the proofs.
+acceptor:
+    cargo test -p semaphore-model --features shuttle --test acceptor -- --nocapture
+
+# Weakens each labelled ordering in a copy, and runs the tests of what a permit publishes. Minutes.
+orderings *ARGS:
+    .ci/orderings {{ARGS}}
+
+# All rows, against all peers: times, heap, latency, scaling. Wants a quiet machine and half an hour.
+bench:
+    cargo run --profile bench -p semaphore-benches --bin table -- --markdown
+    cargo run --profile bench -p semaphore-benches --bin heap
+    cargo run --profile bench -p semaphore-benches --bin latency -- --markdown --plots benches/plots
+    cargo run --profile bench -p semaphore-benches --bin scaling -- --markdown --plots benches/plots
+
+# The times, in two or three minutes.
+bench-quick:
+    cargo run --profile bench -p semaphore-benches --bin table -- --quick
+
+# Instruction counts against their limits; wants valgrind.
+bench-ir:
+    .ci/instructions
+
 # The SQLite pool; `just pool --help` tells its options.
 pool *ARGS:
     cargo run --release --example pool -- {{ARGS}}
@@ -63,6 +86,7 @@ fmt:
 clippy:
     cargo clippy --all-targets -- -D warnings
     cargo clippy --all-targets -p semaphore-core --no-default-features -- -D warnings
+    cargo clippy --all-targets -p semaphore-benches -- -D warnings
     cargo clippy --all-targets --features loom -- -D warnings
     cargo clippy --all-targets --features shuttle -- -D warnings
 

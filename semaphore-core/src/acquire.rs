@@ -211,6 +211,17 @@ impl<S: Copy + Unpin> Phase<S> {
         }
     }
 
+    /// How many permits it asks for, while it is under way.
+    fn need(&self) -> Option<u32> {
+        match *self {
+            Self::Start { need }
+            | Self::Queued { need, .. }
+            | Self::Taken { need }
+            | Self::Refused { need, .. } => Some(need),
+            Self::Done => None,
+        }
+    }
+
     fn name(&self) -> &'static str {
         match self {
             Self::Start { .. } => "not polled yet",
@@ -267,7 +278,7 @@ mod sealed {
     }
 }
 
-use sealed::Request;
+pub(crate) use sealed::Request;
 
 macro_rules! acquire {
     ($Acquire:ident, $(#[$doc:meta])* [$($life:lifetime)?], $Ref:ty, $Lease:ty, $share:expr) => {
@@ -315,6 +326,23 @@ macro_rules! acquire {
             /// is polled after the request each time, and races the grant on one transition: a grant
             /// that came first wins, though the timer is ready; a timer that is ready at once still
             /// gets the permits if they are free.
+            ///
+            /// ```
+            /// # use std::time::Duration;
+            /// # use semaphore_core::{AcquireError, Semaphore};
+            /// # #[tokio::main(flavor = "current_thread")]
+            /// # async fn main() -> Result<(), AcquireError> {
+            /// # let semaphore = Semaphore::new(2);
+            /// # let patience = Duration::from_secs(1);
+            /// // tokio
+            /// let one = semaphore.acquire().with_deadline(tokio::time::sleep(patience)).await?;
+            /// // smol, whose timer is ready with the time
+            /// let timer = async { drop(smol::Timer::after(patience).await) };
+            /// let other = semaphore.acquire().with_deadline(timer).await?;
+            /// # drop((one, other));
+            /// # Ok(())
+            /// # }
+            /// ```
             pub fn with_deadline<T: Future<Output = ()>>(self, timer: T) -> WithDeadline<Self, T> {
                 WithDeadline { request: self, timer }
             }
@@ -402,6 +430,30 @@ acquire!(
     OwnedLease<O>,
     Arc::clone
 );
+
+impl<O: Observer> AcquireOwned<O> {
+    /// A request for `need` that is under way goes on; any other makes way for one at its start.
+    #[inline]
+    pub(crate) fn restart(&mut self, need: u32) {
+        if self.phase.need() != Some(need) {
+            self.phase.abandon(&self.semaphore);
+            self.phase = Phase::Start { need };
+        }
+    }
+
+    /// Dropped, but for the share of the semaphore.
+    pub(crate) fn give_up(&mut self) {
+        self.phase.abandon(&self.semaphore);
+    }
+
+    pub(crate) fn is_started(&self) -> bool {
+        !matches!(self.phase, Phase::Start { .. } | Phase::Done)
+    }
+
+    pub(crate) fn semaphore(&self) -> &Arc<Semaphore<O>> {
+        &self.semaphore
+    }
+}
 
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(size_of::<Acquire<'_>>() == 24 && size_of::<AcquireOwned>() == 24);

@@ -8,7 +8,7 @@ use crate::observer::Observer;
 use crate::semaphore::Semaphore;
 
 macro_rules! lease {
-    ($Lease:ident, $(#[$doc:meta])* [$($life:lifetime)?], $Ref:ty, $share:expr, $same:expr) => {
+    ($Lease:ident, $(#[$doc:meta])* [$($life:lifetime)?], $Ref:ty, $Shown:ty, $share:expr, $same:expr) => {
         $(#[$doc])*
         #[must_use = "a lease gives its permits back when it is dropped"]
         #[clippy::has_significant_drop]
@@ -31,7 +31,7 @@ macro_rules! lease {
 
             /// The semaphore whose permits these are.
             #[inline]
-            pub fn semaphore(&self) -> &Semaphore<O> {
+            pub fn semaphore(&self) -> &$Shown {
                 &self.semaphore
             }
 
@@ -98,6 +98,7 @@ macro_rules! lease {
 
 lease!(
     Lease,
+    #[doc(alias = "SemaphoreGuard")]
     /// Permits of a borrowed semaphore, given back once: when the lease is dropped.
     ///
     /// There is no way to give them back twice:
@@ -111,15 +112,18 @@ lease!(
     /// ```
     ['a],
     &'a Semaphore<O>,
+    Semaphore<O>,
     |semaphore| semaphore,
     |one, other| core::ptr::eq(*one, *other)
 );
 
 lease!(
     OwnedLease,
+    #[doc(alias = "SemaphoreGuardArc")]
     /// Permits of a shared semaphore, given back once: when the lease is dropped. It keeps the semaphore
     /// alive, and can be sent along with the work.
     [],
+    Arc<Semaphore<O>>,
     Arc<Semaphore<O>>,
     Arc::clone,
     Arc::ptr_eq

@@ -85,6 +85,18 @@
 //! A grant that nobody polls holds its permits until its future is polled or dropped. Two futures
 //! of one semaphore in one task, of which only one is polled, can wait for each other.
 //!
+//! # Threads, work that is submitted, services
+//!
+//! - A thread waits in the same queue: [`acquire_blocking`](Semaphore::acquire_blocking), with a
+//!   timeout or without, or [`wait`](Acquire::wait) on a request that is in line already.
+//! - Work that goes to another thread or task takes its permits along: [`OwnedLease::wrap`] and
+//!   [`OwnedLease::wrap_future`]. Taken before the submission, they bound what has been submitted.
+//! - Whoever has a `poll_ready` and no place for a future uses [`PollAcquire`].
+//! - Code for tokio's semaphore compiles with the import changed, but for a few differences, most of
+//!   which are results where tokio panics. A task of tokio's that acquires over and over and never
+//!   waits does not spend of its cooperative budget here; `tokio::task::coop::cooperative` around the
+//!   request makes it do so.
+//!
 //! # Cancel safety
 //!
 //! Every future here may be dropped at any time, and needs no pinning. A dropped request gives up
@@ -134,7 +146,11 @@
 //!
 //! | feature | default | what it does |
 //! |---|---|---|
-//! | `std` | yes | wakes of re-entrant calls run one after the other on a flat stack; a waker that panics loses none of the others, and its panic goes on afterwards |
+//! | `std` | yes | callers that [block](Semaphore::acquire_blocking); wakes of re-entrant calls run one after the other on a flat stack; a waker that panics loses none of the others, and its panic goes on afterwards |
+//! | `tower` | no | the module `tower`: a concurrency limit for services |
+//! | `metrics` | no | `MetricsObserver`: wait times, queue depth and refusals for the `metrics` facade |
+//! | `tracing` | no | `TracingObserver`: the same as events of `tracing` |
+//! | `portable-atomic` | no | 64-bit atomics for targets that have none: see [Targets](#targets) |
 //! | `loom` | no | **model checking only**: replaces the atomics by loom's |
 //! | `shuttle` | no | **model checking only**: replaces the atomics by shuttle's |
 //!
@@ -142,8 +158,16 @@
 //! and `const fn` constructors are no longer `const`. Never turn them on in a library, or in
 //! anything that ships.
 //!
-//! Without default features the crate is `no_std` with `alloc`. It needs a target that has 64-bit
-//! atomics and compare-exchange.
+//! Without default features the crate is `no_std` with `alloc`.
+//!
+//! # Targets
+//!
+//! All words are 64 bits wide, on each target. A target without 64-bit atomics (`target_has_atomic =
+//! "64"`: most 32-bit microcontrollers, and not 32-bit x86 or 32-bit Arm A) is a compile error, unless
+//! `portable-atomic` is on, which takes them from the crate of that name. What they are made of there
+//! (disabled interrupts, or a global lock) is that crate's and the target's matter: **then nothing
+//! said here about being lock-free holds.** A compare-exchange of at least one word is needed in any
+//! case. On 32-bit targets [`MAX_PERMITS`] is 2^29 - 1. Tests run on 64-bit targets alone.
 //!
 //! The minimum supported Rust version is 1.88.
 #![cfg_attr(not(feature = "std"), no_std)]
@@ -152,9 +176,15 @@
 extern crate alloc;
 
 mod acquire;
+#[cfg(feature = "std")]
+mod blocking;
+mod compat;
 mod error;
 mod lease;
+#[cfg(any(feature = "metrics", feature = "tracing"))]
+mod observe;
 mod observer;
+mod poll_acquire;
 // Public in the model build, for checkers to read the words by.
 #[cfg_attr(not(any(feature = "loom", feature = "shuttle")), allow(unreachable_pub))]
 mod queue;
@@ -163,18 +193,36 @@ mod semaphore;
 mod state;
 #[cfg_attr(not(any(feature = "loom", feature = "shuttle")), allow(unreachable_pub))]
 mod sync;
+#[cfg(feature = "tower")]
+pub mod tower;
 mod waiter;
 mod wake;
+mod wrap;
 
 #[cfg(any(feature = "loom", feature = "shuttle"))]
 pub mod model;
 
 pub use acquire::{Acquire, AcquireOwned, Drained, WithDeadline};
+pub use compat::{OwnedSemaphorePermit, SemaphorePermit};
 pub use error::{AcquireError, BuildError, CeilingError, MAX_PERMITS, MergeError, TryAcquireError};
 pub use lease::{Lease, OwnedLease};
+#[cfg(feature = "metrics")]
+pub use observe::metrics::MetricsObserver;
+#[cfg(feature = "tracing")]
+pub use observe::tracing::TracingObserver;
 pub use observer::Observer;
+pub use poll_acquire::PollAcquire;
 pub use semaphore::{Builder, Semaphore, Snapshot};
+pub use wrap::WithLease;
 
 #[cfg(all(doctest, not(any(feature = "loom", feature = "shuttle"))))]
 #[doc = include_str!("../../README.md")]
 struct Readme;
+
+#[cfg(all(doctest, feature = "std", not(any(feature = "loom", feature = "shuttle"))))]
+#[doc = include_str!("../../docs/ADMISSION.md")]
+struct Admission;
+
+#[cfg(all(doctest, feature = "std", not(any(feature = "loom", feature = "shuttle"))))]
+#[doc = include_str!("../../docs/COMPARE.md")]
+struct Compare;

@@ -70,3 +70,76 @@ impl Observer for () {
     #[inline(always)]
     fn queued(&self) {}
 }
+
+/// Both are told, the first one first.
+impl<A: Observer, B: Observer> Observer for (A, B) {
+    type Stamp = (A::Stamp, B::Stamp);
+
+    fn queued(&self) -> Self::Stamp {
+        (self.0.queued(), self.1.queued())
+    }
+
+    fn granted(&self, (a, b): Self::Stamp) {
+        self.0.granted(a);
+        self.1.granted(b);
+    }
+
+    fn cancelled(&self, (a, b): Self::Stamp) {
+        self.0.cancelled(a);
+        self.1.cancelled(b);
+    }
+
+    fn timed_out(&self, (a, b): Self::Stamp) {
+        self.0.timed_out(a);
+        self.1.timed_out(b);
+    }
+
+    fn closed(&self, (a, b): Self::Stamp) {
+        self.0.closed(a);
+        self.1.closed(b);
+    }
+
+    fn refused(&self, why: &AcquireError) {
+        self.0.refused(why);
+        self.1.refused(why);
+    }
+}
+
+/// Told, if there is one.
+impl<O: Observer> Observer for Option<O> {
+    type Stamp = Option<O::Stamp>;
+
+    fn queued(&self) -> Self::Stamp {
+        self.as_ref().map(O::queued)
+    }
+
+    fn granted(&self, since: Self::Stamp) {
+        if let Some((observer, since)) = self.as_ref().zip(since) {
+            observer.granted(since);
+        }
+    }
+
+    fn cancelled(&self, since: Self::Stamp) {
+        if let Some((observer, since)) = self.as_ref().zip(since) {
+            observer.cancelled(since);
+        }
+    }
+
+    fn timed_out(&self, since: Self::Stamp) {
+        if let Some((observer, since)) = self.as_ref().zip(since) {
+            observer.timed_out(since);
+        }
+    }
+
+    fn closed(&self, since: Self::Stamp) {
+        if let Some((observer, since)) = self.as_ref().zip(since) {
+            observer.closed(since);
+        }
+    }
+
+    fn refused(&self, why: &AcquireError) {
+        if let Some(observer) = self {
+            observer.refused(why);
+        }
+    }
+}

@@ -74,7 +74,8 @@
 //! | `Queue(t)`, all settled | the same as `Available(0)` | the same; `Available(c)`, by a release; `Available(0)`, by a cut |
 //! | `Queue(t)`, CLOSED | its waiters are being ended | `Queue(p)` and `Available(0)`, CLOSED |
 //! | `Available(a)`, CLOSED | nobody waits, nobody will | `Available(a + c)`, CLOSED |
-//! | DEBT | reserved for resizing; never set today, and the fast paths step aside for it | |
+//! | `Available(stamp)`, DEBT | nothing is free, nobody waits, and a shrink may have permits to collect | another stamp, by a shrink; `Available(c)`, by who found the debt paid; `Queue(me)`, DEBT, by joining |
+//! | `Queue(t)`, DEBT | the same, with a queue | `Queue`, DEBT, as above; `Available(stamp)`, DEBT, instead of `Available` |
 //!
 //! # The waiter word
 //!
@@ -149,6 +150,14 @@
 //!   to the oldest, so that those who still wait are always the oldest ones.
 //! - **Q15** (one hand). A permit that left a word is in the hand of one running call until one
 //!   exchange places it, in a waiter or in the state word. It counts as held meanwhile.
+//! - **Q16** (debts first). There is a number of permits that exist, in a word of its own, and a
+//!   number that there shall be, N. The first never exceeds the ceiling; their difference is the
+//!   debt. A shrink has taken effect when DEBT is set, or set anew. While it is set nothing is
+//!   available, and a release looks at the debt after it has chosen whom to serve. DEBT is cleared
+//!   only from `Available(stamp)`, by who read that word, then found no debt, and then exchanged
+//!   it. No stamp is used twice and each shrink changes the stamp: so at that exchange there had
+//!   been no shrink since the debt was looked at. (With a queue the word may be what it was before
+//!   a shrink; therefore DEBT stays until the queue has been empty.)
 //!
 //! Why Q8 holds. The anchor is unchanged between its two readings: a waiting word by Q6; the state
 //! word because it names its tail with the generation, and a tail that was cut does not come back.
@@ -170,7 +179,9 @@
 //! | cancel, timeout | W2 `-> Cancelled`; if the grant was first, none: the permits are released after that, or kept by a request that timed out |
 //! | `close` | S5, the CLOSED bit; each waiter learns of it at W2 `-> Shut` |
 //! | `drained`, ready | the S6 that found CLOSED and all N available; told by the CLOSED bit of the gate |
-//! | `add_permits`, `forget` | N at the exchange of `capacity`; the permits, for `add_permits`, as a release |
+//! | growing | N at the exchange of `capacity`; the permits come to be at R2, in the hand, and go on as a release |
+//! | shrinking | N at the exchange of `capacity`; in effect at the S2 that takes free permits, or sets DEBT or its stamp |
+//! | `forget`, `forget_permits` | the permits at R2; N as in shrinking |
 //! | `available_permits`, `is_closed`, the same in `snapshot` | one load, S1 |
 //! | `waiters`, bounded | one load of `count`: those who wait, join or leave |
 //! | `waiters`, unbounded | none: it walks. Exact if no call is in flight |
@@ -223,6 +234,13 @@
 //! 21. *A release reads the oldest, and is stopped.* Its exchange fails if the waiter was settled,
 //!     moved or given a part, and succeeds if it is still that waiter in that place, which is then
 //!     still the oldest (Q10).
+//! 22. *Grow against shrink.* Each changes N and then reads `existing` by a read-modify-write;
+//!     whoever changes `existing` reads N again afterwards. So the last one makes them agree,
+//!     whatever permits were made or destroyed for an N that is gone by then.
+//! 23. *Shrink against a release that clears DEBT.* If the stamp is set first the release fails in
+//!     its exchange; if it is first, what it freed is there for the shrink to take (Q16).
+//! 24. *Shrink against a grant that was chosen before.* The grant is made, and the debt is paid by
+//!     those who come back next.
 //!
 //! # Progress
 //!
@@ -249,7 +267,9 @@
 //! - a place in a bounded queue for each waiter that it has settled or prepared and not counted
 //!   out,
 //! - and, if it had yet to look whether a closed semaphore is drained, that look, until another
-//!   call to the closed semaphore looks.
+//!   call to the closed semaphore looks,
+//! - the difference that its resizing makes, if it had changed N and not yet gone on; and DEBT with
+//!   nothing owed, until the next release.
 //!
 //! It keeps nobody else from finishing a call, but a task whose wake it has is not woken.
 //!
@@ -275,7 +295,7 @@
 //!
 //! No store is followed by a load of another word that has to see it: nothing here needs more than
 //! acquire and release. The look for *drained* would, and is a read-modify-write for that reason
-//! (S6).
+//! (S6), and so do the two numbers of resizing (R1).
 //!
 //! # What is admitted
 //!
@@ -341,6 +361,8 @@ pub struct Raw {
     main: Queue,
     gate: Queue,
     capacity: Word,
+    existing: Word,
+    stamps: Word,
     ceiling: u64,
     pub(crate) pool: Pool,
 }
@@ -396,6 +418,8 @@ macro_rules! raw_new {
                     main: Queue::new(Line::Main, State::available(permits), limit),
                     gate: Queue::new(Line::Gate, State::available(0), UNBOUNDED),
                     capacity: Word::new(Role::Capacity, permits),
+                    existing: Word::new(Role::Existing, permits),
+                    stamps: Word::new(Role::Stamps, 0),
                     ceiling,
                     pool: Pool::new(),
                 }
@@ -544,6 +568,12 @@ impl Raw {
         self.capacity.load(Relaxed)
     }
 
+    /// What a shrink has still to collect.
+    pub(crate) fn debt(&self) -> u64 {
+        // ORDERING: relaxed: a figure.
+        self.existing.load(Relaxed).saturating_sub(self.capacity())
+    }
+
     pub(crate) fn state(&self) -> State {
         self.main.state()
     }
@@ -666,9 +696,11 @@ impl Raw {
     ///
     /// ```text
     /// Available(a)           -> Available(a + hand)
-    /// Queue, all settled     -> Available(hand)
+    /// Available, DEBT        :  pays the debt; with what is left, -> Available(hand)
+    /// Queue, all settled     -> Available(hand), or Available with DEBT and on with all of it
     /// oldest lacks more      :  Head(got) -> Head(got + hand)
     /// oldest lacks no more   :  waiting -> Granted, and on with the rest
+    /// Queue, DEBT            :  pays the debt first
     /// CLOSED and Queue       :  its waiters are ended first
     /// ```
     pub(crate) fn release(&self, mut hand: u64, wakes: &mut Wakes) {
@@ -676,6 +708,9 @@ impl Raw {
         while hand > 0 {
             let state = queue.state();
             match state.body() {
+                Body::Available(_) if state.in_debt() => {
+                    self.lift_debt(state, &mut hand);
+                }
                 Body::Available(some) => {
                     if queue.exchange(state, state.with(Body::Available(some + hand))) {
                         hand = 0;
@@ -683,16 +718,21 @@ impl Raw {
                 }
                 Body::Queue(_) if state.is_closed() => hand += self.end_waiters(queue, wakes),
                 Body::Queue(tail) => match self.front(queue, state, tail) {
-                    // Chosen. If the semaphore is closed by now the choice may have come after that, as
-                    // others leave meanwhile: then nobody is granted any more (Q14).
-                    Front::Waiter(..) if queue.state().is_closed() => {}
                     Front::Waiter(at, word, behind) => {
-                        hand -= self.feed(queue, hand, at, word, behind, wakes);
+                        // Chosen. If the semaphore is closed by now the choice may have come after that, as
+                        // others leave meanwhile: then nobody is granted any more (Q14). If it is in
+                        // debt, that comes first (Q16).
+                        let now = queue.state();
+                        if now.is_plain() || self.may_grant(now, &mut hand) {
+                            hand -= self.feed(queue, hand, at, word, behind, wakes);
+                        }
                     }
                     Front::Nobody => {
-                        if queue.exchange(state, state.with(Body::Available(hand))) {
+                        if queue.exchange(state, self.emptied(state, hand)) {
                             self.recycle(tail.slot(), None);
-                            hand = 0;
+                            if !state.in_debt() {
+                                hand = 0;
+                            }
                         }
                     }
                     Front::Changed => {}
@@ -702,6 +742,84 @@ impl Raw {
                 self.look_whether_drained(wakes);
             }
         }
+    }
+
+    /// Whether a release may serve a waiter of a queue that is closed or in debt: with what is left in its
+    /// hand after the debt.
+    #[cold]
+    fn may_grant(&self, state: State, hand: &mut u64) -> bool {
+        !state.is_closed() && self.collect(hand) && *hand > 0
+    }
+
+    /// The state word of a queue in which all are settled, once it is emptied, with so many free: none, in
+    /// debt.
+    #[inline(always)]
+    fn emptied(&self, state: State, free: u64) -> State {
+        if state.in_debt() {
+            state.indebted(self.stamp())
+        } else {
+            state.with(Body::Available(free))
+        }
+    }
+
+    /// A number that was never used before.
+    #[cold]
+    fn stamp(&self) -> u64 {
+        // ORDERING: relaxed: only that it is another one matters.
+        self.stamps.fetch_add(1, Relaxed)
+    }
+
+    /// Brings the number of permits that exist to N, as far as the hand goes: destroys what a shrink has
+    /// still to collect, or makes what a growth has not made yet. True if they agreed.
+    ///
+    /// ```text
+    /// existing > N, hand > 0  :  existing falls, with the hand, by the difference or the hand
+    /// existing < N            :  existing rises to N, and the hand with it
+    /// ```
+    #[cold]
+    fn collect(&self, hand: &mut u64) -> bool {
+        loop {
+            // ORDERING(R1): pairs with itself and R2. Whoever changes N reads `existing` by this
+            // afterwards, and whoever changes `existing` reads N afterwards: of two the later in the
+            // order of `existing` sees both.
+            let mut existing = self.existing.fetch_add(0, AcqRel);
+            loop {
+                // ORDERING: relaxed: R1 orders it.
+                let capacity = self.capacity.load(Relaxed);
+                if existing == capacity {
+                    return true;
+                }
+                if existing > capacity && *hand == 0 {
+                    return false;
+                }
+                let to = if existing > capacity {
+                    existing - (existing - capacity).min(*hand)
+                } else {
+                    capacity
+                };
+                // ORDERING(R2): as R1, and it is looked at N again.
+                if self.existing.compare_exchange(existing, to, AcqRel, Relaxed).is_err() {
+                    break;
+                }
+                *hand = *hand + to - existing;
+                existing = to;
+            }
+        }
+    }
+
+    /// Pays the debt of an empty queue out of the hand, and if all is paid, frees what is left of it (Q16).
+    /// True if that was done.
+    ///
+    /// ```text
+    /// Available, DEBT  -> Available(hand), if existing = N
+    /// ```
+    #[cold]
+    fn lift_debt(&self, state: State, hand: &mut u64) -> bool {
+        let lifted = self.collect(hand) && self.main.exchange(state, state.debt_free(*hand));
+        if lifted {
+            *hand = 0;
+        }
+        lifted
     }
 
     /// Gives the oldest waiter of an open queue what it lacks out of `hand`; says how much it took.
@@ -861,8 +979,11 @@ impl Raw {
         };
         match anchor {
             Anchor::State(state) => {
-                let body = live.map_or(Body::Available(0), Body::Queue);
-                if !queue.exchange(state, state.with(body)) {
+                let to = match live {
+                    Some(live) => state.with(Body::Queue(live)),
+                    None => self.emptied(state, 0),
+                };
+                if !queue.exchange(state, to) {
                     return false;
                 }
             }
@@ -1101,7 +1222,7 @@ impl Raw {
                     Step::Changed => break false,
                 }
             };
-            if settled && queue.exchange(state, state.with(Body::Available(0))) {
+            if settled && queue.exchange(state, self.emptied(state, 0)) {
                 self.recycle(tail.slot(), None);
                 return hand;
             }
@@ -1113,37 +1234,117 @@ impl Raw {
     /// The state is read by a read-modify-write: whoever changes it or N calls this afterwards, and
     /// of two such calls the second in the order of the state word sees both changes.
     fn look_whether_drained(&self, wakes: &mut Wakes) {
-        // ORDERING(S6): pairs with itself and S2, S4.
-        let state = State(self.main.state.fetch_or(0, AcqRel));
-        // ORDERING: relaxed: its last change is before S6 of the call that made it.
-        if state.is_closed() && state.body() == Body::Available(self.capacity.load(Relaxed)) {
-            // ORDERING(S5): as S2.
-            self.gate.state.fetch_or(State::CLOSED_BIT, AcqRel);
-            self.end_waiters(&self.gate, wakes);
+        loop {
+            // ORDERING(S6): pairs with itself and S2, S4.
+            let state = State(self.main.state.fetch_or(0, AcqRel));
+            let Body::Available(some) = state.body() else { return };
+            if !state.is_closed() {
+                return;
+            }
+            if state.in_debt() {
+                // Paid, perhaps, and the payer was stopped before it could say so.
+                let mut hand = 0;
+                if self.lift_debt(state, &mut hand) {
+                    continue;
+                }
+                return self.release(hand, wakes);
+            }
+            // ORDERING: relaxed: its last change is before S6 of the call that made it.
+            if some == self.existing.load(Relaxed) {
+                // ORDERING(S5): as S2.
+                self.gate.state.fetch_or(State::CLOSED_BIT, AcqRel);
+                self.end_waiters(&self.gate, wakes);
+            }
+            return;
         }
     }
 
-    /// `n` more permits exist, in the caller's hand; or the number there would be.
-    pub(crate) fn grow(&self, n: u64) -> Result<(), u64> {
-        // ORDERING: relaxed, all: only the number matters; the permits are published by `release`.
+    /// N becomes what `change` makes of it, or stays if it makes nothing of it. Then the permits follow.
+    pub(crate) fn resize(
+        &self,
+        wakes: &mut Wakes,
+        change: impl Fn(u64) -> Option<u64>,
+    ) -> Result<(), u64> {
+        self.change_capacity(change)?;
+        self.follow_capacity(wakes);
+        Ok(())
+    }
+
+    fn change_capacity(&self, change: impl Fn(u64) -> Option<u64>) -> Result<(), u64> {
+        // ORDERING: relaxed, all: only the number matters, and R1 or R2 comes after it.
         let mut now = self.capacity.load(Relaxed);
-        loop {
-            let more = now.saturating_add(n);
-            if more > self.ceiling {
-                return Err(more);
-            }
-            match self.capacity.compare_exchange_weak(now, more, Relaxed, Relaxed) {
+        while let Some(to) = change(now) {
+            match self.capacity.compare_exchange_weak(now, to, Relaxed, Relaxed) {
                 Ok(_) => return Ok(()),
                 Err(seen) => now = seen,
             }
         }
+        Err(now)
     }
 
-    /// `n` permits of the caller's hand cease to exist.
+    /// Makes the permits that are missing to N, and hands them out; or takes out of the free ones those that are
+    /// too many, and leaves the rest as a debt.
+    ///
+    /// ```text
+    /// Available(a), a >= owed  -> Available(a - owed)
+    /// Available(a), a <  owed  -> Available, DEBT; the a pay
+    /// Available, DEBT          -> the same with another stamp
+    /// Queue(t)                 -> Queue(t), DEBT
+    /// ```
+    fn follow_capacity(&self, wakes: &mut Wakes) {
+        let queue = &self.main;
+        let mut hand = 0;
+        let mut told = false;
+        while !self.collect(&mut hand) && !told {
+            let state = queue.state();
+            let owed = self.debt();
+            let (to, taken) = match state.body() {
+                Body::Queue(_) => (state.queue_indebted(), 0),
+                Body::Available(some) if some >= owed && !state.in_debt() => {
+                    (state.with(Body::Available(some - owed)), owed)
+                }
+                Body::Available(some) => (state.indebted(self.stamp()), some),
+            };
+            // The linearization point of a shrink.
+            if queue.exchange(state, to) {
+                told = to.in_debt();
+                hand += taken;
+            }
+        }
+        self.release(hand, wakes);
+        let state = queue.state();
+        if state.in_debt() && state.body() == Body::Available(0) {
+            let mut hand = 0;
+            self.lift_debt(state, &mut hand);
+            self.release(hand, wakes);
+        }
+        if state.is_closed() {
+            self.look_whether_drained(wakes);
+        }
+    }
+
+    /// `n` permits of the caller's hand cease to exist, and N falls by as many, or to zero.
+    ///
+    /// N first: in between others may collect what these permits are going to pay, and then this call makes
+    /// it anew. The other way round somebody could make permits for an N that is about to fall.
     pub(crate) fn shrink_by_hand(&self, n: u64, wakes: &mut Wakes) {
-        // ORDERING: relaxed: S6 orders it with the state.
-        self.capacity.fetch_sub(n, Relaxed);
-        self.look_whether_drained(wakes);
+        let changed = self.change_capacity(|now| Some(now.saturating_sub(n)));
+        debug_assert!(changed.is_ok());
+        // ORDERING(R2): as in `collect`.
+        self.existing.fetch_sub(n, AcqRel);
+        self.follow_capacity(wakes);
+    }
+
+    /// Up to `n` free permits, in the caller's hand.
+    pub(crate) fn take_free(&self, n: u64) -> u64 {
+        loop {
+            let state = self.main.state();
+            let Body::Available(some) = state.body() else { return 0 };
+            let taken = some.min(n);
+            if taken == 0 || self.main.exchange(state, state.with(Body::Available(some - taken))) {
+                return taken;
+            }
+        }
     }
 
     /// How many wait. Exact if no call is in flight.

@@ -21,7 +21,7 @@ pub struct Semaphore<O: Observer = ()> {
 
 // Most of it are the pointers to the 31 chunks of the pool.
 #[cfg(all(target_pointer_width = "64", not(any(feature = "loom", feature = "shuttle"))))]
-const _: () = assert!(size_of::<Semaphore>() == 344);
+const _: () = assert!(size_of::<Semaphore>() == 360);
 
 impl Semaphore {
     /// The most permits that a semaphore can have.
@@ -148,6 +148,7 @@ impl<O: Observer> Semaphore<O> {
     }
 
     /// [`acquire`](Self::acquire) with a lease that owns a share of the semaphore.
+    #[doc(alias = "acquire_arc")]
     #[inline]
     pub fn acquire_owned(self: Arc<Self>) -> AcquireOwned<O> {
         self.acquire_many_owned(1)
@@ -166,6 +167,7 @@ impl<O: Observer> Semaphore<O> {
     /// # Errors
     ///
     /// [`NoPermits`](TryAcquireError::NoPermits), [`Closed`](TryAcquireError::Closed).
+    #[doc(alias = "tryAcquire")]
     #[inline]
     pub fn try_acquire(&self) -> Result<Lease<'_, O>, TryAcquireError> {
         self.try_acquire_many(1)
@@ -188,6 +190,7 @@ impl<O: Observer> Semaphore<O> {
     /// # Errors
     ///
     /// As [`try_acquire`](Self::try_acquire).
+    #[doc(alias = "try_acquire_arc")]
     #[inline]
     pub fn try_acquire_owned(self: Arc<Self>) -> Result<OwnedLease<O>, TryAcquireError> {
         self.try_acquire_many_owned(1)
@@ -264,7 +267,7 @@ impl<O: Observer> Semaphore<O> {
         Drained::new(self)
     }
 
-    /// How many permits exist: N.
+    /// How many permits there shall be: N. There are as many, and the [debt](Snapshot::debt).
     pub fn capacity(&self) -> usize {
         self.raw.capacity() as usize
     }
@@ -277,6 +280,7 @@ impl<O: Observer> Semaphore<O> {
     /// How many permits could be taken at once. None, while anybody waits.
     ///
     /// One load. Old news by the time it is looked at.
+    #[doc(alias = "availablePermits")]
     pub fn available_permits(&self) -> usize {
         self.raw.state().free() as usize
     }
@@ -286,6 +290,8 @@ impl<O: Observer> Semaphore<O> {
     /// With [`max_waiters`](Builder::max_waiters) it is one load. Without, nobody counts: it walks
     /// the queue, and if that keeps changing under it, the answer is the length of the part
     /// that it saw last. Lock-free.
+    #[doc(alias = "getQueueLength")]
+    #[doc(alias = "hasQueuedThreads")]
     pub fn waiters(&self) -> usize {
         self.raw.waiters() as usize
     }
@@ -297,6 +303,7 @@ impl<O: Observer> Semaphore<O> {
             available: state.free() as usize,
             closed: state.is_closed(),
             capacity: self.capacity(),
+            debt: self.raw.debt() as usize,
             ceiling: self.ceiling(),
             waiters: self.waiters(),
             max_waiters: self.raw.limit().map(|limit| limit as usize),
@@ -313,13 +320,64 @@ impl<O: Observer> Semaphore<O> {
     /// its ceiling, so only what was forgotten before can be added there: a permit that came back
     /// with its lease and is added once more is an error, and not a permit too many.
     pub fn add_permits(&self, n: usize) -> Result<(), CeilingError> {
-        let n = n as u64;
-        self.raw.grow(n).map_err(|permits| CeilingError {
-            permits: usize::try_from(permits).unwrap_or(usize::MAX),
+        self.resize(|now| now.saturating_add(n as u64))
+    }
+
+    /// Takes up to `n` of the free permits out of the semaphore for good, and says how many those were.
+    ///
+    /// Nothing is free while anybody waits, and nothing that is in use is touched: see
+    /// [`set_capacity`](Self::set_capacity) for that. Lock-free. Those who wait for
+    /// [`drained`](Self::drained) are woken if these were the last ones.
+    pub fn forget_permits(&self, n: usize) -> usize {
+        let taken = self.raw.take_free(n as u64) as usize;
+        self.destroy(taken);
+        taken
+    }
+
+    /// From now on there are `n` permits.
+    ///
+    /// If that is more than before, those who wait are served, in order. If it is less, the free ones go
+    /// first, and the rest is a *debt*: the next permits that come back go there, before any waiter is
+    /// served. Nothing is ever taken from a lease, nor from the head of the queue what it has got already. A
+    /// request for more than `n` stays in its place and waits until there are more, and those behind it
+    /// wait with it. To change the number again while in debt is fine: only the difference
+    /// counts. `0` is fine, too.
+    ///
+    /// A release that had chosen its waiter before the change may serve it after. Works on a closed
+    /// semaphore, and does not open it. Lock-free; wakes those that it serves. After a shrink into debt
+    /// each release costs a read-modify-write more, until the queue has been empty once.
+    ///
+    /// ```
+    /// # use semaphore_core::Semaphore;
+    /// let semaphore = Semaphore::new(4);
+    /// let mut leases = semaphore.try_acquire_many(3)?;
+    /// semaphore.set_capacity(2)?;
+    /// let figures = semaphore.snapshot();
+    /// assert_eq!((figures.capacity, figures.available, figures.debt), (2, 0, 1));
+    /// drop(leases.split(1));
+    /// let figures = semaphore.snapshot();
+    /// assert_eq!((figures.capacity, figures.available, figures.debt), (2, 0, 0));
+    /// drop(leases);
+    /// assert_eq!(semaphore.available_permits(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// If `n` is over the ceiling.
+    pub fn set_capacity(&self, n: usize) -> Result<(), CeilingError> {
+        self.resize(|_| n as u64)
+    }
+
+    fn resize(&self, to: impl Fn(u64) -> u64) -> Result<(), CeilingError> {
+        let ceiling = self.raw.ceiling();
+        placing(&self.raw, |wakes| {
+            self.raw.resize(wakes, |now| Some(to(now)).filter(|to| *to <= ceiling))
+        })
+        .map_err(|now| CeilingError {
+            permits: usize::try_from(to(now)).unwrap_or(usize::MAX),
             ceiling: self.ceiling(),
-        })?;
-        self.raw.give_back(n);
-        Ok(())
+        })
     }
 
     /// The observer that the semaphore was built with.
@@ -358,8 +416,10 @@ pub struct Snapshot {
     pub available: usize,
     /// Whether the semaphore is closed.
     pub closed: bool,
-    /// How many permits exist.
+    /// How many permits there shall be.
     pub capacity: usize,
+    /// How many more than that there still are, because they are in use.
+    pub debt: usize,
     /// The most there may ever be.
     pub ceiling: usize,
     /// How many requests wait.

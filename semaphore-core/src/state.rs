@@ -7,6 +7,7 @@
 //! ```text
 //! State        63 ................ 3 | 2    | 1      | 0
 //!              permits or tail handle| DEBT | CLOSED | QUEUE
+//!              in debt: a stamp, for permits
 //!
 //! Handle       53 ........... 26 | 25 .................. 0
 //!              generation (28)   | slot (26): chunk 4..0, offset 25..5
@@ -26,6 +27,7 @@
 //! | generation in a word | 28 | 2^28 reuses of one slot |
 //! | serial of a slot, seen by its owner | 48 | 2^48 reuses of one slot |
 //! | tag of the free list | 38 | 2^38 pops |
+//! | stamp of a state word in debt | 61 | 2^61 shrinks |
 //!
 //! A slot that is reused every 60 ns without a break brings its generation round in 16 seconds,
 //! the free list its tag in four and a half hours, the serial in half a year. The first two matter
@@ -50,7 +52,7 @@ pub struct State(pub u64);
 /// What a [`State`] says, apart from its flags.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// So many permits are free, and nobody is in the queue.
+    /// So many permits are free, and nobody is in the queue. None are, while DEBT is set.
     Available(u64),
     /// The newest waiter. If all of the queue is settled this means the same as `Available(0)`.
     Queue(Handle),
@@ -61,7 +63,7 @@ impl State {
         Self(n << BODY_SHIFT)
     }
 
-    /// Same flags, other body.
+    /// Same flags, other body. In debt there is but one body besides `Queue`: [`indebted`](Self::indebted).
     pub(crate) const fn with(self, body: Body) -> Self {
         let flags = self.0 & FLAGS & !QUEUE;
         match body {
@@ -73,7 +75,35 @@ impl State {
     /// The body of the word.
     pub const fn body(self) -> Body {
         let value = self.0 >> BODY_SHIFT;
-        if self.0 & QUEUE == 0 { Body::Available(value) } else { Body::Queue(Handle(value)) }
+        if self.0 & QUEUE != 0 {
+            Body::Queue(Handle(value))
+        } else if self.in_debt() {
+            Body::Available(0)
+        } else {
+            Body::Available(value)
+        }
+    }
+
+    /// Nothing is free, nobody in the queue, and a shrink has permits to collect. With a stamp that was
+    /// never used before the word is one that was never there before.
+    pub(crate) const fn indebted(self, stamp: u64) -> Self {
+        Self(self.0 & CLOSED | DEBT | stamp << BODY_SHIFT)
+    }
+
+    /// A queue, and a shrink has permits to collect.
+    pub(crate) const fn queue_indebted(self) -> Self {
+        Self(self.0 | DEBT)
+    }
+
+    /// Nothing is left to collect, and so many permits are free.
+    pub(crate) const fn debt_free(self, n: u64) -> Self {
+        Self(self.0 & CLOSED | n << BODY_SHIFT)
+    }
+
+    /// Neither closed nor in debt.
+    #[inline(always)]
+    pub(crate) const fn is_plain(self) -> bool {
+        self.0 & (CLOSED | DEBT) == 0
     }
 
     /// Whether the semaphore is closed.
@@ -81,7 +111,7 @@ impl State {
         self.0 & CLOSED != 0
     }
 
-    /// Whether a shrink still has permits to collect. Reserved: see the fast paths.
+    /// Whether a shrink may have permits to collect. The fast paths step aside for it.
     pub const fn in_debt(self) -> bool {
         self.0 & DEBT != 0
     }

@@ -34,8 +34,12 @@ pub enum Role {
     Hint(Line),
     /// The number of requests in a bounded queue.
     Count(Line),
-    /// N, the number of permits that exist.
+    /// N, the number of permits that there shall be.
     Capacity,
+    /// The number of permits that there are: N, and the debt.
+    Existing,
+    /// The number of stamps that were used.
+    Stamps,
     /// The top of the free list.
     Free,
     /// The number of slots that were ever used.
@@ -60,10 +64,19 @@ pub enum Role {
     WakerTable(u32),
 }
 
+#[cfg(not(any(target_has_atomic = "64", feature = "portable-atomic")))]
+compile_error!(
+    "semaphore-core needs 64-bit atomics, which this target does not have: the feature `portable-atomic` brings them along, at the price of being lock-free"
+);
+
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 mod plain {
     use super::{Ordering, Role};
-    use core::sync::atomic::{AtomicPtr, AtomicU64};
+    use core::sync::atomic::AtomicPtr;
+    #[cfg(not(feature = "portable-atomic"))]
+    use core::sync::atomic::AtomicU64;
+    #[cfg(feature = "portable-atomic")]
+    use portable_atomic::AtomicU64;
 
     /// A shared 64-bit word.
     #[repr(transparent)]
@@ -305,3 +318,43 @@ macro_rules! local {
 }
 #[cfg(feature = "std")]
 pub(crate) use local;
+
+#[cfg(feature = "std")]
+pub(crate) use threads::{Flag, Thread, current_thread, park, park_until};
+
+/// Threads that park. `park_until` is false when the time is up; it may return early.
+#[cfg(all(feature = "std", not(any(feature = "loom", feature = "shuttle"))))]
+mod threads {
+    pub(crate) use std::sync::atomic::AtomicBool as Flag;
+    pub(crate) use std::thread::{Thread, current as current_thread, park};
+    use std::time::Instant;
+
+    pub(crate) fn park_until(deadline: Instant) -> bool {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if !left.is_zero() {
+            std::thread::park_timeout(left);
+        }
+        !left.is_zero()
+    }
+}
+
+/// The checkers have no time: there a deadline comes when the thread is scheduled next, so that both
+/// sides of its race with the grant are explored.
+#[cfg(any(feature = "loom", feature = "shuttle"))]
+mod threads {
+    #[cfg(feature = "loom")]
+    pub(crate) use loom::{
+        sync::atomic::AtomicBool as Flag,
+        thread::{Thread, current as current_thread, park, yield_now},
+    };
+    #[cfg(all(feature = "shuttle", not(feature = "loom")))]
+    pub(crate) use shuttle::{
+        sync::atomic::AtomicBool as Flag,
+        thread::{Thread, current as current_thread, park, yield_now},
+    };
+
+    pub(crate) fn park_until(_deadline: std::time::Instant) -> bool {
+        yield_now();
+        false
+    }
+}

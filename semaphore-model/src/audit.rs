@@ -6,8 +6,9 @@
 //! what is available and what is reserved from the words; what a thread's transitions take out
 //! of these two is in that thread's *hand*. Then at every transition
 //!
-//! - `available + reserved + held + hands = N`, where `held` is counted from the harness's leases,
-//!   N from the capacity word, and no hand is negative: permits are not made from nothing;
+//! - `available + reserved + held + hands = N + debt`, where `held` is counted from the harness's
+//!   leases, N and the debt from their words, and no hand is negative: permits are not made from
+//!   nothing;
 //! - at the return of each call the hand is exactly what the call says that it gives to the caller:
 //!   permits are not lost;
 //!
@@ -19,16 +20,21 @@
 //! - a link moves to older waiters only, over settled ones;
 //! - nobody changes the word of a slot that another thread has not yet published;
 //! - a slot is used again only after it was cut out of its queue;
+//! - a call that has seen nothing but debt since it began hands nothing out;
 //! - nothing is shut in an open queue.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 use semaphore_core::model::{
     Body, Handle, Line, Place, Role, SlotIndex, State, Status, WaiterWord, Write,
 };
 
+use crate::coverage::{self, Edge};
+use crate::linearize::{Before, History, Part};
+use crate::op::{Op, Said};
 use crate::rt;
+use crate::spec::Spec;
+use crate::trace::{Moment, What, Where};
 
 /// A call of the harness into the semaphore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +69,12 @@ struct Shadow {
 #[derive(Debug, Default)]
 struct Thread {
     hand: i128,
+    held: u64,
     call: Option<Call>,
+    /// The semaphore was closed already when the call began.
+    late: bool,
+    /// The semaphore was in debt when the call began, and has been ever since.
+    indebted: bool,
 }
 
 /// The ghost state of one execution.
@@ -71,41 +82,179 @@ struct Thread {
 pub struct Audit {
     main: State,
     gate: State,
+    /// N.
     capacity: u64,
+    /// N, and the debt.
+    existing: u64,
     slots: BTreeMap<u32, Shadow>,
     free: u64,
     fresh: u64,
     /// Full grants that no call has returned yet: request -> permits.
     untaken: BTreeMap<usize, u64>,
-    /// Requests that were granted in the queue.
+    /// Requests that were granted in the queue, or had their permits as they joined it.
     granted: Vec<usize>,
-    held: u64,
+    /// Who settled which request.
+    settled_by: BTreeMap<usize, usize>,
     arrivals: u64,
     ids: Vec<(rt::ThreadId, usize)>,
     threads: Vec<Thread>,
-    log: Vec<(usize, Write)>,
+    /// Permits that all threads' leases hold.
+    held: u64,
+    part: Part,
+    history: History,
+    log: Vec<Moment>,
+    detailed: bool,
+    whereabouts: Vec<Vec<(Where, u64)>>,
 }
 
 const FREE_NOBODY: u64 = (1 << 26) - 1;
 
 impl Audit {
     /// For a semaphore of so many permits, driven by so many threads besides the main one.
-    pub fn new(permits: u64, threads: usize) -> Self {
+    pub fn new(permits: u64, threads: usize, start: Spec, before: Before) -> Self {
         Self {
             main: State(permits << 3),
             gate: State(0),
             capacity: permits,
+            existing: permits,
             slots: BTreeMap::new(),
             free: FREE_NOBODY,
             fresh: 0,
             untaken: BTreeMap::new(),
             granted: Vec::new(),
-            held: 0,
+            settled_by: BTreeMap::new(),
             arrivals: 0,
             ids: Vec::new(),
             threads: (0..=threads).map(|_| Thread::default()).collect(),
+            part: Part::SetUp,
+            history: History::new(start, before),
             log: Vec::new(),
+            detailed: false,
+            whereabouts: Vec::new(),
+            held: 0,
         }
+    }
+
+    /// From here on the log says where the permits are.
+    pub fn detail(&mut self) {
+        self.detailed = true;
+    }
+
+    /// The next part of the execution begins.
+    pub fn enter_part(&mut self, part: Part) {
+        self.part = part;
+    }
+
+    /// What has happened.
+    pub fn log(&self) -> &[Moment] {
+        &self.log
+    }
+
+    /// Takes what has happened.
+    pub fn take_log(&mut self) -> Vec<Moment> {
+        std::mem::take(&mut self.log)
+    }
+
+    /// All calls so far, against the specification.
+    ///
+    /// Not if it was resized into debt: that is the audit's affair alone.
+    pub fn linearizes(&self) {
+        if self.history.resizes() {
+            return;
+        }
+        if let Err(story) = self.history.check_once() {
+            self.fail(&format!("not linearizable: {story}"));
+        }
+    }
+
+    /// A lease of so many permits changes hands.
+    pub fn hand_over(&mut self, from: usize, to: usize, permits: u64) {
+        self.threads[from].held -= permits;
+        self.threads[to].held += permits;
+    }
+
+    fn note(&mut self, thread: usize, what: What) {
+        self.log.push(Moment { thread, what });
+        self.note_places();
+    }
+
+    fn note_places(&mut self) {
+        if self.detailed {
+            self.whereabouts.push(self.places());
+        }
+    }
+
+    /// Where the permits were after each moment of the log, if that was asked for.
+    pub fn whereabouts(&self) -> &[Vec<(Where, u64)>] {
+        &self.whereabouts
+    }
+
+    /// Room for a log, from an execution that is over.
+    pub fn recycle_log(&mut self, mut log: Vec<Moment>) {
+        log.clear();
+        self.log = log;
+    }
+
+    /// Where the permits are.
+    fn places(&self) -> Vec<(Where, u64)> {
+        let mut places = vec![(Where::Free, self.available())];
+        for slot in self.slots.values() {
+            if let Life::Listed { line: Line::Main, request: Some(request), .. } = slot.life
+                && slot.word.status().is_waiting()
+            {
+                places.push((Where::Part(request), u64::from(slot.word.place().got())));
+            }
+        }
+        places.extend(self.untaken.iter().map(|(request, n)| (Where::Granted(*request), *n)));
+        for (number, thread) in self.threads.iter().enumerate() {
+            places.push((Where::Hand(number), u64::try_from(thread.hand).unwrap_or(0)));
+            places.push((Where::Held(number), thread.held));
+        }
+        places.retain(|(_, n)| *n > 0);
+        places
+    }
+
+    /// Permits that leases hold.
+    pub fn held(&self) -> u64 {
+        self.held
+    }
+
+    /// Permits that the leases of a thread hold.
+    pub fn held_by(&self, thread: usize) -> u64 {
+        self.threads[thread].held
+    }
+
+    /// Permits in the hands of running calls.
+    pub fn in_hands(&self) -> i128 {
+        self.threads.iter().map(|thread| thread.hand).sum()
+    }
+
+    /// How many wait for permits.
+    pub fn waiting(&self) -> usize {
+        self.pending(Line::Main).count()
+    }
+
+    /// Whether a request waits in the queue.
+    pub fn waits(&self, of: usize) -> bool {
+        self.slots.values().any(|slot| {
+            matches!(slot.life, Life::Listed { line: Line::Main, request: Some(request), .. } if request == of)
+                && slot.word.status().is_waiting()
+        })
+    }
+
+    /// Whether a request was granted and no call has taken its permits since.
+    pub fn is_untaken(&self, request: usize) -> bool {
+        self.untaken.contains_key(&request)
+    }
+
+    /// Whether it is closed.
+    pub fn is_closed(&self) -> bool {
+        self.main.is_closed()
+    }
+
+    /// The thread whose transition settled a request, by a grant or by a close.
+    pub fn settler(&self, request: usize) -> Option<usize> {
+        self.settled_by.get(&request).copied()
     }
 
     /// This thread is the one of that number from now on.
@@ -120,22 +269,27 @@ impl Audit {
         self.ids.iter().find(|(known, _)| *known == id).map_or(0, |(_, number)| *number)
     }
 
-    /// A call begins.
-    pub fn begin(&mut self, call: Call) {
+    /// A call begins. Says on which thread.
+    pub fn begin(&mut self, op: Op, call: Call) -> usize {
         let me = self.me();
         assert!(self.threads[me].call.is_none(), "the harness nests calls");
-        match call {
-            Call::Lease(n) => {
-                self.held -= n;
-                self.threads[me].hand += i128::from(n);
-            }
-            Call::Grow(_) | Call::Request(_) | Call::Other => {}
+        if let Call::Lease(n) = call {
+            self.threads[me].held -= n;
+            self.held -= n;
+            self.threads[me].hand += i128::from(n);
         }
         self.threads[me].call = Some(call);
+        self.threads[me].late = self.main.is_closed();
+        // With weak memory a call may not have seen the shrink.
+        self.threads[me].indebted = self.in_debt() && self.history.before() == Before::Returned;
+        self.history.begin(me, self.part, op);
+        self.note(me, What::Begins(op));
+        me
     }
 
-    /// A call returns, with a lease of so many permits or with nothing.
-    pub fn end(&mut self, lease: Option<u64>) {
+    /// A call returns, with what it said and with a lease of so many permits or with nothing. Says on which
+    /// thread.
+    pub fn end(&mut self, op: Op, said: Said, lease: Option<u64>) -> usize {
         let me = self.me();
         if let Some(Call::Request(request)) = self.threads[me].call.take()
             && let Some(n) = self.untaken.remove(&request)
@@ -153,8 +307,32 @@ impl Audit {
             self.fail(&format!("a call returned {given} permits with {hand} in its hand"));
         }
         self.threads[me].hand = 0;
+        self.threads[me].held += given;
         self.held += given;
         self.balance();
+        let said = match op {
+            Op::Cancel(request) if self.granted.contains(&request) => Said::PassedOn,
+            _ => said,
+        };
+        self.history.end(me, said);
+        self.note(me, What::Returns(op, said));
+        let helps = match op {
+            Op::Try(..) | Op::Ask(..) | Op::Enqueue(..) => {
+                matches!(said, Said::Closed | Said::Nothing)
+            }
+            Op::Cancel(request) => {
+                said == Said::PassedOn || !self.settled_by.contains_key(&request)
+            }
+            Op::Release(_) | Op::Grow(_) | Op::Close => true,
+            Op::AskDrained(_) | Op::RepollDrained(_) => said == Said::Drained(false),
+            _ => false,
+        };
+        // With weak memory a call may not have seen what happened before it.
+        let sees_all = self.history.before() == Before::Returned;
+        if helps && sees_all && self.threads[me].late && self.pending(Line::Main).next().is_some() {
+            self.fail(&format!("{op:?} met a closed semaphore, and returned while somebody waits"));
+        }
+        me
     }
 
     /// The call that ends next keeps what is in its hand in the future of that request.
@@ -163,6 +341,7 @@ impl Audit {
         let hand = std::mem::take(&mut self.threads[me].hand);
         if let Ok(n @ 1..) = u64::try_from(hand) {
             self.untaken.insert(request, n);
+            self.granted.push(request);
         }
     }
 
@@ -179,12 +358,12 @@ impl Audit {
     }
 
     /// Permits that the words say are available.
-    fn available(&self) -> u64 {
+    pub fn available(&self) -> u64 {
         self.main.free()
     }
 
     /// Permits that the words say a waiter has in part, and full grants not yet taken.
-    fn reserved(&self) -> u64 {
+    pub fn reserved(&self) -> u64 {
         let partial: u64 = self
             .slots
             .values()
@@ -197,14 +376,29 @@ impl Audit {
         partial + self.untaken.values().sum::<u64>()
     }
 
+    /// A shrink has taken effect and has permits to collect.
+    fn in_debt(&self) -> bool {
+        self.main.in_debt() && self.existing > self.capacity
+    }
+
+    /// Debts first: nothing is handed out by a call that has seen nothing but debt.
+    fn debt_first(&self, me: usize, what: &str) {
+        if self.threads[me].indebted {
+            self.fail(&format!(
+                "{what} while {} are owed, and were when the call began",
+                self.existing - self.capacity
+            ));
+        }
+    }
+
     fn balance(&self) {
         let hands: i128 = self.threads.iter().map(|thread| thread.hand).sum();
-        let (available, reserved, held) = (self.available(), self.reserved(), self.held);
+        let (available, reserved, held) = (self.available(), self.reserved(), self.held());
         let sum = i128::from(available) + i128::from(reserved) + i128::from(held) + hands;
-        if sum != i128::from(self.capacity) {
+        if sum != i128::from(self.existing) {
             self.fail(&format!(
-                "available {available} + held {held} (+ {hands} in hands) + reserved {reserved} is not N = {}",
-                self.capacity
+                "available {available} + held {held} (+ {hands} in hands) + reserved {reserved} is not N + debt = {}",
+                self.existing
             ));
         }
     }
@@ -212,7 +406,7 @@ impl Audit {
     /// What the tap hears.
     pub fn write(&mut self, write: &Write) {
         let me = self.me();
-        self.log.push((me, *write));
+        self.log.push(Moment { thread: me, what: What::Writes(*write) });
         let placed = self.available() + self.reserved();
         match write.role {
             Role::State(line) => self.state(me, line, State(write.after)),
@@ -223,24 +417,34 @@ impl Audit {
                     shadow.need = write.after;
                 }
             }
-            Role::Capacity => {
-                let change = i128::from(write.after) - i128::from(self.capacity);
-                self.capacity = write.after;
+            Role::Capacity => self.capacity = write.after,
+            Role::Existing => {
+                let change = i128::from(write.after) - i128::from(self.existing);
+                self.existing = write.after;
                 self.threads[me].hand += change;
             }
             Role::Free => self.free = write.after,
             Role::Fresh => self.fresh = write.after,
-            _ => return,
+            _ => return self.note_places(),
+        }
+        if !self.in_debt() {
+            for thread in &mut self.threads {
+                thread.indebted = false;
+            }
         }
         let now = self.available() + self.reserved();
         self.threads[me].hand += i128::from(placed) - i128::from(now);
         self.claim(me);
+        self.note_places();
         if self.threads[me].hand < 0 {
             let hand = self.threads[me].hand;
             self.fail(&format!("{hand} permits in the hand of thread {me}: made from nothing"));
         }
         if self.available() > 0 && self.pending(Line::Main).next().is_some() {
             self.fail("permits are available while somebody waits");
+        }
+        if self.available() > 0 {
+            self.debt_first(me, "permits became available");
         }
         self.balance();
     }
@@ -273,6 +477,14 @@ impl Audit {
 
     fn state(&mut self, me: usize, line: Line, after: State) {
         let before = self.state_of(line);
+        let joined = match after.body() {
+            Body::Queue(tail) => self
+                .slots
+                .get(&tail.slot().0)
+                .is_some_and(|slot| matches!(slot.life, Life::Private(_))),
+            Body::Available(_) => false,
+        };
+        coverage::visit(Edge::of_state(line, before, after, joined));
         if before.is_closed() && !after.is_closed() {
             self.fail("a closed semaphore was opened");
         }
@@ -363,6 +575,11 @@ impl Audit {
             self.fail(&format!("the word of slot {slot}, which nobody has used"))
         };
         let before = shadow.word;
+        let line = match shadow.life {
+            Life::Listed { line, .. } => Some(line),
+            Life::Private(_) | Life::Out => None,
+        };
+        coverage::visit(Edge::of_waiter(line, before, after));
         match shadow.life {
             Life::Private(owner) => {
                 if owner != me {
@@ -383,7 +600,7 @@ impl Audit {
                 }
             }
             Life::Listed { line, arrival, request } => {
-                self.listed(slot, (line, arrival, request), &shadow, after);
+                self.listed(me, slot, (line, arrival, request), &shadow, after);
             }
         }
         self.slots.get_mut(&slot).expect("known").word = after;
@@ -391,6 +608,7 @@ impl Audit {
 
     fn listed(
         &mut self,
+        me: usize,
         slot: u32,
         (line, arrival, request): (Line, u64, Option<usize>),
         shadow: &Shadow,
@@ -416,6 +634,9 @@ impl Audit {
             }
             _ => {}
         }
+        if before.place().got() < after.place().got() && line == Line::Main {
+            self.debt_first(me, "a part was granted");
+        }
         if before.place().got() != after.place().got() && !oldest {
             self.fail(&format!("a part went to one that is not the oldest: {}", step()));
         }
@@ -426,11 +647,17 @@ impl Audit {
                 step()
             ));
         }
+        if matches!(after.status(), Status::Granted | Status::GrantedBusy | Status::Shut)
+            && let Some(request) = request
+        {
+            self.settled_by.insert(request, me);
+        }
         match after.status() {
             Status::Granted | Status::GrantedBusy => {
                 if !oldest {
                     self.fail(&format!("granted before its turn: {}", step()));
                 }
+                self.debt_first(me, "a waiter was granted");
                 match request {
                     Some(request) => {
                         self.granted.push(request);
@@ -452,6 +679,12 @@ impl Audit {
     pub fn quiescent(&self) {
         if let Some(me) = self.threads.iter().position(|thread| thread.hand != 0) {
             self.fail(&format!("thread {me} still has permits in its hand"));
+        }
+        if self.existing < self.capacity || (self.existing > self.capacity && !self.in_debt()) {
+            self.fail(&format!(
+                "there are {} permits, and N is {}, in {:?}",
+                self.existing, self.capacity, self.main
+            ));
         }
         let mut idle = 0;
         let top = self.free & FREE_NOBODY;
@@ -481,29 +714,11 @@ impl Audit {
         }
     }
 
-    /// Ends the execution with all that led to it.
-    fn fail(&self, what: &str) -> ! {
-        let mut story = String::new();
-        for (thread, write) in &self.log {
-            let words = match write.role {
-                Role::State(_) => format!(
-                    "{} -> {:?}",
-                    write.before.map_or_else(String::new, |before| format!("{:?}", State(before))),
-                    State(write.after)
-                ),
-                Role::Waiter(_) => format!(
-                    "{} -> {:?}",
-                    write
-                        .before
-                        .map_or_else(String::new, |before| format!("{:?}", WaiterWord(before))),
-                    WaiterWord(write.after)
-                ),
-                Role::WakerData(_) | Role::WakerTable(_) => continue,
-                _ => format!("{:?} -> {:#x}", write.before, write.after),
-            };
-            let indent = thread * 4;
-            let _ = writeln!(story, "{:indent$}T{thread} {:?}: {words}", "", write.role);
-        }
-        panic!("{story}AUDIT: {what}");
+    /// Ends the execution; the log has all that led to it.
+    pub fn fail(&self, what: &str) -> ! {
+        panic!(
+            "{}AUDIT: {what}",
+            crate::trace::columns(&self.log, &crate::trace::Style::default())
+        );
     }
 }

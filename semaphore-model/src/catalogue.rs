@@ -1,8 +1,8 @@
 //! All scenarios.
 
 use crate::scenario::Op::{
-    Ask, AskDrained, Cancel, CancelDrained, Close, Enqueue, Forget, Grow, Poll, Release, Repoll,
-    TimeOut, Try,
+    Ask, AskDrained, Available, Cancel, CancelDrained, Close, Enqueue, Forget, ForgetPermits, Grow,
+    Merge, Poll, Release, ReleasePart, Repoll, RepollDrained, SetCapacity, Split, TimeOut, Try,
 };
 use crate::scenario::{Op, Scenario};
 
@@ -277,6 +277,84 @@ pub static TRIPLES: &[Scenario] = &[
     },
 ];
 
+/// Resizing. Two threads, or three with a bound.
+pub static RESIZES: &[Scenario] = &[
+    two("shrink_against_release", 2, &[Try(0, 2)], &[&[SetCapacity(1)], &[Release(0)]]),
+    long(
+        "shrink_against_release_with_a_waiter",
+        2,
+        &[Try(0, 2), Ask(1, 1)],
+        &[&[SetCapacity(1)], &[Release(0)]],
+    ),
+    long(
+        "shrink_then_grow_against_release",
+        2,
+        &[Try(0, 2)],
+        &[&[SetCapacity(1), SetCapacity(2)], &[Release(0)]],
+    ),
+    long(
+        "shrink_in_debt_against_the_release_that_pays_it",
+        3,
+        &[Try(0, 1), Try(1, 2), SetCapacity(2)],
+        &[&[SetCapacity(1)], &[Release(0)]],
+    ),
+    long(
+        "grow_in_debt_against_release",
+        2,
+        &[Try(0, 1), Try(1, 1), SetCapacity(1), Ask(2, 1)],
+        &[&[SetCapacity(2)], &[Release(0)]],
+    ),
+    long(
+        "two_releases_in_debt",
+        3,
+        &[Try(0, 1), Try(1, 2), SetCapacity(2), Ask(2, 1)],
+        &[&[Release(1)], &[Release(0)]],
+    ),
+    two("shrink_against_shrink", 3, &[Try(0, 2)], &[&[SetCapacity(2)], &[SetCapacity(1)]]),
+    long("shrink_against_grow", 2, &[Try(0, 2)], &[&[SetCapacity(1)], &[Grow(1)]]),
+    long("shrink_against_enqueue", 2, &[Try(0, 1)], &[&[SetCapacity(1)], &[Ask(1, 1)]]),
+    long(
+        "enqueue_in_debt_against_release",
+        2,
+        &[Try(0, 2), SetCapacity(1)],
+        &[&[Ask(1, 1)], &[Release(0)]],
+    ),
+    long(
+        "cancel_in_debt_against_release",
+        2,
+        &[Try(0, 1), Try(1, 1), Ask(2, 1), SetCapacity(1)],
+        &[&[Cancel(2)], &[Release(0)]],
+    ),
+    long(
+        "a_head_with_a_part_leaves_in_debt_against_release",
+        3,
+        &[Try(0, 2), Ask(1, 3), Ask(2, 1), SetCapacity(1)],
+        &[&[Cancel(1)], &[Release(0)]],
+    ),
+    long("forget_against_grow", 2, &[Try(0, 1), Ask(1, 2)], &[&[Forget(0)], &[Grow(1)]]),
+    long(
+        "forget_against_release_in_debt",
+        3,
+        &[Try(0, 1), Try(1, 2), SetCapacity(2)],
+        &[&[Forget(0)], &[Release(1)]],
+    ),
+    two("forget_permits_against_try", 2, &[], &[&[ForgetPermits(1)], &[Try(0, 2)]]),
+    long("resize_against_close", 2, &[Try(0, 2), Ask(1, 1)], &[&[SetCapacity(1)], &[Close]]),
+    long(
+        "resize_of_a_closed_one_against_the_last_release",
+        2,
+        &[Try(0, 2), Close, AskDrained(0)],
+        &[&[SetCapacity(1)], &[Release(0)]],
+    ),
+    three("shrink_grow_release", 2, &[Try(0, 2)], &[&[SetCapacity(1)], &[Grow(1)], &[Release(0)]]),
+    three(
+        "two_shrinks_and_a_release_with_a_waiter",
+        3,
+        &[Try(0, 3), Ask(1, 1)],
+        &[&[SetCapacity(2)], &[SetCapacity(1)], &[Release(0)]],
+    ),
+];
+
 /// Scenarios of five to eight threads, for random schedules.
 pub static CROWDS: &[Scenario] = &[
     three(
@@ -320,3 +398,116 @@ pub static CROWDS: &[Scenario] = &[
         ],
     ),
 ];
+
+/// Scenarios for edges of the state machines that the others do not take, and for calls that they do not make:
+/// under random schedules, and with each thread stopped at each of its steps.
+pub static EDGES: &[Scenario] = &[
+    three(
+        "waiters_that_were_never_polled",
+        3,
+        &[
+            Try(0, 1),
+            Try(9, 1),
+            Try(8, 1),
+            Enqueue(1, 2),
+            Enqueue(2, 1),
+            Enqueue(3, 1),
+            Enqueue(4, 1),
+        ],
+        &[&[Release(0), Release(9)], &[Cancel(3), Cancel(1)], &[Release(8)]],
+    ),
+    three(
+        "waiters_that_were_never_polled_and_a_close",
+        2,
+        &[Try(0, 1), Enqueue(1, 2), Enqueue(2, 1), Enqueue(3, 1)],
+        &[&[Close], &[Cancel(2), Poll(3)], &[Release(0)]],
+    ),
+    three(
+        "wakers_swapped_in_the_midst_of_a_queue",
+        1,
+        &[
+            Try(0, 1),
+            Ask(1, 1),
+            Repoll(1),
+            Ask(2, 1),
+            Repoll(2),
+            Ask(3, 1),
+            Repoll(3),
+            Ask(4, 1),
+            Repoll(4),
+        ],
+        &[&[Repoll(4), Cancel(4)], &[Cancel(3), Cancel(1)], &[Repoll(2), Close]],
+    ),
+    three(
+        "many_wait_to_be_drained",
+        1,
+        &[
+            Try(0, 1),
+            AskDrained(0),
+            RepollDrained(0),
+            AskDrained(1),
+            RepollDrained(1),
+            AskDrained(2),
+            AskDrained(3),
+            RepollDrained(3),
+        ],
+        &[
+            &[RepollDrained(1), CancelDrained(1)],
+            &[CancelDrained(2), RepollDrained(0), CancelDrained(0)],
+            &[Close, Release(0)],
+            &[RepollDrained(3), CancelDrained(3)],
+        ],
+    ),
+    three(
+        "leases_split_and_merged_while_others_wait",
+        4,
+        &[Try(0, 4), Ask(1, 2), Ask(2, 1)],
+        &[
+            &[Split(0, 2, 5), ReleasePart(0, 1), Merge(0, 5), Release(0)],
+            &[Available, Cancel(2), Available],
+            &[Poll(1), Grow(1), Available],
+        ],
+    ),
+    three(
+        "a_close_on_free_permits",
+        2,
+        &[Try(0, 1)],
+        &[&[Close, Available], &[Release(0), Try(1, 1)], &[Ask(2, 2), Forget(2)]],
+    ),
+];
+
+/// More waiters than a release carries wakers for: too many calls to stop a thread at each of its steps.
+pub static WIDE: &[Scenario] = &[three(
+    "one_release_wakes_more_than_it_can_carry",
+    26,
+    &[
+        Try(0, 26),
+        Ask(1, 1),
+        Ask(2, 1),
+        Ask(3, 1),
+        Ask(4, 1),
+        Ask(5, 1),
+        Ask(6, 1),
+        Ask(7, 1),
+        Ask(8, 1),
+        Ask(9, 1),
+        Ask(10, 1),
+        Ask(11, 1),
+        Ask(12, 1),
+        Ask(13, 1),
+        Ask(14, 1),
+        Ask(15, 1),
+        Ask(16, 1),
+        Ask(17, 1),
+        Ask(18, 1),
+        Ask(19, 1),
+        Ask(20, 1),
+        Ask(21, 1),
+        Ask(22, 1),
+        Ask(23, 1),
+        Ask(24, 1),
+        Ask(25, 1),
+        Ask(26, 1),
+    ],
+    &[&[Release(0)], &[Cancel(26)]],
+)];

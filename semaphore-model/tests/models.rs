@@ -15,7 +15,7 @@ mod models {
 
     use libtest_mimic::{Arguments, Failed, Trial};
     use semaphore_model::backend::{Found, permutations};
-    use semaphore_model::catalogue::{PAIRS, TRIPLES};
+    use semaphore_model::catalogue::{PAIRS, RESIZES, TRIPLES};
     use semaphore_model::scenario::Scenario;
 
     /// Runs `explore` for each order of the threads, and says what it found.
@@ -143,7 +143,7 @@ mod models {
     }
 
     pub(crate) fn main() {
-        let trials = PAIRS.iter().chain(TRIPLES).map(trial);
+        let trials = PAIRS.iter().chain(RESIZES).chain(TRIPLES).map(trial);
         #[cfg(all(feature = "shuttle", not(feature = "loom")))]
         let trials = trials.chain(semaphore_model::catalogue::CROWDS.iter().map(crowd));
         let trials = trials.collect();

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use semaphore_core::{AcquireError, OwnedLease};
+use semaphore_core::AcquireError;
 use tokio::time::sleep;
 
 use crate::bank::Job;
 use crate::dice::Dice;
-use crate::pool::Pool;
+use crate::pool::{OwnedLease, Pool};
 use crate::tally::Tally;
 
 /// The longest that a client thinks between two requests.

@@ -1,7 +1,8 @@
 //! Four SQLite connections, sixty-four clients: the semaphore at its main job.
 //!
 //! ```text
-//! cargo run --release --example pool -- [--connections 4] [--clients 64] [--seconds 3]
+//! cargo run --release --example pool -- [--connections 4] [--clients 64] [--seconds 3] \
+//!     [--metrics]
 //! ```
 //!
 //! The pool opens connections on demand and counts none of them: the semaphore alone decides how
@@ -15,6 +16,7 @@ mod bank;
 mod client;
 mod dice;
 mod gauge;
+mod metrics;
 mod options;
 mod parade;
 mod pool;
@@ -31,6 +33,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::bank::Bank;
 use crate::dice::Dice;
+use crate::metrics::Metrics;
 use crate::options::Options;
 use crate::pool::{Balance, Pool};
 use crate::report::Report;
@@ -47,9 +50,13 @@ fn main() -> ExitCode {
         eprintln!("pool: built for a model checker; run it without `loom` and `shuttle`");
         return ExitCode::from(2);
     }
-    match run(&options) {
-        Ok(report) => {
+    let metrics = options.metrics.then(Metrics::install).transpose();
+    match metrics.and_then(|metrics| Ok((run(&options)?, metrics))) {
+        Ok((report, metrics)) => {
             println!("{}", report.table());
+            if let Some(metrics) = metrics {
+                println!("{}", metrics.table());
+            }
             report.verdict(&options)
         }
         Err(fault) => {

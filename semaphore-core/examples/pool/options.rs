@@ -16,6 +16,9 @@ pub(crate) struct Options {
     /// How long they do so before the pool is closed
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = value_parser!(u16).range(1..=3600))]
     pub(crate) seconds: u16,
+    /// Report what the semaphore's observer counts; needs the feature `metrics`
+    #[arg(long)]
+    pub(crate) metrics: bool,
 }
 
 impl Options {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use semaphore_core::{AcquireError, AcquireOwned, OwnedLease, Semaphore};
+use semaphore_core::AcquireError;
 use tokio::time::sleep;
 
 use crate::bank::Job;
 use crate::dice::Dice;
-use crate::pool::Pool;
+use crate::pool::{AcquireOwned, OwnedLease, Pool, Semaphore};
 use crate::tally::Tally;
 
 /// How many places in the line one cohort takes.

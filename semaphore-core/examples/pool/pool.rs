@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rusqlite::Connection;
-use semaphore_core::{AcquireOwned, OwnedLease, Semaphore};
 use tokio::task::{JoinHandle, spawn, spawn_blocking};
 use tokio::time::{sleep, timeout};
 
@@ -15,7 +14,13 @@ use crate::Fault;
 use crate::bank::{Bank, Job};
 use crate::client::{Answer, Temper};
 use crate::gauge::Gauge;
+use crate::metrics::{Metrics, Watch};
 use crate::options::Options;
+
+/// The semaphore and what it gives, with whoever watches it.
+pub(crate) type Semaphore = semaphore_core::Semaphore<Watch>;
+pub(crate) type OwnedLease = semaphore_core::OwnedLease<Watch>;
+pub(crate) type AcquireOwned = semaphore_core::AcquireOwned<Watch>;
 
 /// Connections behind a semaphore.
 pub(crate) struct Pool {
@@ -36,10 +41,14 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
+    #[allow(clippy::unit_arg, reason = "without the feature `metrics` nobody watches")]
     pub(crate) fn new(options: &Options, bank: Bank) -> Result<Self, Fault> {
         let connections = usize::from(options.connections);
-        let gate =
-            Semaphore::builder().permits(connections).max_waiters(options.max_waiters()).build()?;
+        let gate = semaphore_core::Semaphore::builder()
+            .permits(connections)
+            .max_waiters(options.max_waiters())
+            .observer(Metrics::watch(options.metrics))
+            .build()?;
         Ok(Self {
             gate: Arc::new(gate),
             connections,

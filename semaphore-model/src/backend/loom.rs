@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use semaphore_core::model;
 
 use super::Found;
+use crate::linearize::Before;
 use crate::scenario::{Scenario, run};
 
 /// How the facade presents loads and stores to loom.
@@ -44,7 +45,11 @@ pub fn explore(
         builder.check(move || {
             executions.fetch_add(1, Ordering::Relaxed);
             model::strong(mode == Mode::Strong);
-            let outcome = run(scenario, &order);
+            let before = match mode {
+                Mode::Weak => Before::Program,
+                Mode::Strong => Before::Returned,
+            };
+            let outcome = run(scenario, &order, before);
             outcomes.lock().unwrap().insert(outcome);
         });
     }

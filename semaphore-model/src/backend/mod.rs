@@ -1,9 +1,13 @@
 //! What drives a scenario through its interleavings.
 
+#[cfg(all(feature = "shuttle", not(feature = "loom")))]
+pub mod controlled;
 #[cfg(feature = "loom")]
 pub mod loom;
 #[cfg(all(feature = "shuttle", not(feature = "loom")))]
 pub mod shuttle;
+#[cfg(all(feature = "shuttle", not(feature = "loom")))]
+pub mod stall;
 
 use std::collections::BTreeSet;
 
