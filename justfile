@@ -31,6 +31,14 @@ shuttle *ARGS:
 models-full CHECKER="loom" BOUND="none" *ARGS:
     BOUND={{BOUND}} cargo test -p semaphore-model --features {{CHECKER}} --test models -- --nocapture {{ARGS}}
 
+# The model checker's own command line; `just model --help`.
+model *ARGS:
+    cargo run --release -p semaphore-model --features shuttle -- {{ARGS}}
+
+# Random schedules, a million of each scenario, from a seed.
+explore SEED="1":
+    cargo run --release -p semaphore-model --features shuttle -- run all --backend random --seed {{SEED}} --executions 1000000
+
 # Plants each fault of semaphore-model/faults in a copy, and has the models catch it.
 faults *ARGS:
     semaphore-model/faults/run {{ARGS}}

@@ -1059,6 +1059,9 @@ impl Raw {
             match word.status() {
                 Status::Shut => {
                     self.let_go(ticket.slot(), Party::Owner);
+                    if queue.state().is_queue() {
+                        placing(self, |wakes| self.finish_close(queue, wakes));
+                    }
                     return Poll::Ready(false);
                 }
                 status if !status.is_waiting() => return Poll::Ready(true),
@@ -1104,6 +1107,9 @@ impl Raw {
             match word.status() {
                 Status::Shut => {
                     self.let_go(ticket.slot(), Party::Owner);
+                    if queue.state().is_queue() {
+                        self.finish_close(queue, wakes);
+                    }
                     return Left::Closed;
                 }
                 status if !status.is_waiting() => return Left::Granted,

@@ -106,6 +106,11 @@ impl State {
         self.0 & (CLOSED | DEBT) == 0
     }
 
+    /// Whether anybody is in the queue, settled ones included.
+    pub(crate) const fn is_queue(self) -> bool {
+        self.0 & QUEUE != 0
+    }
+
     /// Whether the semaphore is closed.
     pub const fn is_closed(self) -> bool {
         self.0 & CLOSED != 0

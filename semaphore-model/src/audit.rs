@@ -323,6 +323,9 @@ impl Audit {
             Op::Cancel(request) => {
                 said == Said::PassedOn || !self.settled_by.contains_key(&request)
             }
+            Op::Poll(_) | Op::Repoll(_) | Op::TimeOut(_) => {
+                matches!(said, Said::Closed | Said::TimedOut)
+            }
             Op::Release(_) | Op::Grow(_) | Op::Close => true,
             Op::AskDrained(_) | Op::RepollDrained(_) => said == Said::Drained(false),
             _ => false,
@@ -331,6 +334,9 @@ impl Audit {
         let sees_all = self.history.before() == Before::Returned;
         if helps && sees_all && self.threads[me].late && self.pending(Line::Main).next().is_some() {
             self.fail(&format!("{op:?} met a closed semaphore, and returned while somebody waits"));
+        }
+        if sees_all && self.threads[me].late && said == Said::Pending {
+            self.fail(&format!("{op:?} is pending, and began at a closed semaphore"));
         }
         me
     }

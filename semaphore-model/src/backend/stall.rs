@@ -202,7 +202,8 @@ impl Scheduler for Stalling {
         let next = if all.contains(&0) && (!control.racing || able.is_empty()) {
             0
         } else if able.is_empty() {
-            // The main thread waits for one that is stopped: the harness does not do that.
+            let stops = &control.stops;
+            control.stuck = Some(format!("everybody waits for one that is stopped: {stops:?}"));
             return None;
         } else {
             self.pick(&control, &able, current.map_or(0, usize::from))
