@@ -78,6 +78,35 @@ bench-quick:
 bench-ir:
     .ci/instructions
 
+# The library under every set of features.
+hack:
+    {{tools}} cargo hack check --lib -p semaphore-core --feature-powerset --exclude-features loom,shuttle,default
+
+# A static library without std, linked into a C program and run.
+no-std:
+    semaphore-core/tests/no_std_consumer/run
+
+# The public API against the checked-in list; wants cargo-public-api 0.52, and an unstable flag of rustdoc.
+public-api:
+    RUSTC_BOOTSTRAP=1 cargo rustdoc -q -p semaphore-core --lib --features tower,metrics,tracing -- -Z unstable-options --output-format json
+    cargo public-api --rustdoc-json target/doc/semaphore_core.json -sss | diff semaphore-core/public-api.txt -
+
+# The public API against the last release; wants cargo-semver-checks, and a release.
+semver-checks:
+    cargo semver-checks -p semaphore-core
+
+# The thread explosion, and its repair.
+importer:
+    cargo run --release --example importer
+
+# A thread-per-core executor with the semaphore on its hot path, beside tokio's.
+executor *ARGS:
+    cargo run --release --example executor -- {{ARGS}}
+
+# Most against least served, beside tokio's and a barging one.
+fairness *ARGS:
+    cargo run --release --example fairness -- {{ARGS}}
+
 # The SQLite pool; `just pool --help` tells its options.
 pool *ARGS:
     cargo run --release --example pool -- {{ARGS}}
@@ -94,6 +123,7 @@ fmt:
 clippy:
     cargo clippy --all-targets -- -D warnings
     cargo clippy --all-targets -p semaphore-core --no-default-features -- -D warnings
+    cargo clippy --all-targets -p semaphore-core --features tower,metrics,tracing -- -D warnings
     cargo clippy --all-targets -p semaphore-benches -- -D warnings
     cargo clippy --all-targets --features loom -- -D warnings
     cargo clippy --all-targets --features shuttle -- -D warnings
