@@ -110,26 +110,35 @@ impl<S: Copy + Unpin> Phase<S> {
     }
 
     /// Polls the request; the permits are the caller's when it is ready with `Ok`.
-    #[inline]
+    #[inline(always)]
     fn poll<O: Observer<Stamp = S>>(
         &mut self,
         semaphore: &Semaphore<O>,
         waker: &Waker,
     ) -> Poll<Result<u32, AcquireError>> {
         if let Self::Start { need } = *self {
-            self.start(need, semaphore, Some(waker));
-            match *self {
-                Self::Taken { need } => {
-                    *self = Self::Done;
-                    return Poll::Ready(Ok(need));
-                }
-                Self::Queued { .. } => return Poll::Pending,
-                _ => {}
+            if semaphore.raw.try_take(need).is_ok() {
+                *self = Self::Done;
+                return Poll::Ready(Ok(need));
             }
+            self.start_slow(need, semaphore, Some(waker));
+            if let Self::Queued { .. } = *self {
+                return Poll::Pending;
+            }
+        } else if let Self::Queued { ticket, need, since } = *self
+            && semaphore.raw.is_granted(ticket)
+        {
+            // The phase first: the observer is foreign code. If it panics, the caller has no lease
+            // and the permits go back.
+            *self = Self::Taken { need };
+            semaphore.observer().granted(since);
+            *self = Self::Done;
+            return Poll::Ready(Ok(need));
         }
         self.poll_started(semaphore, waker)
     }
 
+    #[inline(never)]
     fn poll_started<O: Observer<Stamp = S>>(
         &mut self,
         semaphore: &Semaphore<O>,
@@ -190,12 +199,18 @@ impl<S: Copy + Unpin> Phase<S> {
     }
 
     /// The future is dropped.
+    #[inline(never)]
     fn abandon<O: Observer<Stamp = S>>(&mut self, semaphore: &Semaphore<O>) {
         let raw = &semaphore.raw;
         match core::mem::replace(self, Self::Done) {
             Self::Start { .. } | Self::Refused { .. } | Self::Done => {}
             Self::Taken { need } => raw.give_back(u64::from(need)),
             Self::Queued { ticket, need, since } => {
+                if let Some(waker) = raw.leave_with_nothing(raw.main(), ticket) {
+                    drop(waker);
+                    semaphore.observer().cancelled(since);
+                    return;
+                }
                 match placing(raw, |wakes| raw.cancel(raw.main(), ticket, wakes)) {
                     Left::Granted => {
                         raw.give_back(u64::from(need));
@@ -351,7 +366,7 @@ macro_rules! acquire {
         impl<$($life,)? O: Observer> Request for $Acquire<$($life,)? O> {
             type Lease = $Lease;
 
-            #[inline]
+            #[inline(always)]
             fn poll_request(
                 &mut self,
                 cx: &mut Context<'_>,
@@ -373,7 +388,7 @@ macro_rules! acquire {
         impl<$($life,)? O: Observer> Future for $Acquire<$($life,)? O> {
             type Output = Result<$Lease, AcquireError>;
 
-            #[inline]
+            #[inline(always)]
             fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
                 self.poll_request(cx)
             }

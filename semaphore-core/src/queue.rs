@@ -99,10 +99,10 @@
 //! | from | to | by |
 //! |---|---|---|
 //! | private | `Bare`/`First`, `Link(t)` or `Head(a)` | the owner's store, then its exchange of the state word publishes it |
-//! | waiting, `Link(n)` | the same, `Link(p)` or `Head(0)` | a cut: `collapse`, or `advance` for the granted run |
+//! | waiting, `Link(n)` | the same, `Link(p)` or `Head(0)` | a cut: `collapse` or `unlink_alone`, or `cut_granted` for the granted run |
 //! | waiting, `Head(got)` | the same, `Head(got + c)` | a release that is too small: `feed` |
 //! | waiting, `Link(n)`, all older settled | the same, `Head(c)` | the same, which is a cut as well |
-//! | waiting, all older settled | `Granted` or `GrantedBusy`, same place | a release: `feed` |
+//! | waiting, all older settled | `Granted` or `GrantedBusy`, same place | a release: `feed` or `hand_over` |
 //! | waiting | `Cancelled`, same place | the owner |
 //! | waiting | `Shut`, same place | whoever ends a closed queue |
 //! | `Bare`/`First`/`Replaced` | `Swapping` and on | the owner's poll with another waker; place and generation stay |
@@ -327,7 +327,7 @@ use crate::state::{
 use crate::sync::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use crate::sync::{Line, Role, Word};
 use crate::waiter::{Party, Pool, Prepared, Registered, Slot, Ticket, Woken};
-use crate::wake::{Unused, Wakes, placing};
+use crate::wake::{Unused, Wakes, is_waking, placing, wake_one};
 
 /// So many granted waiters may stay linked at the old end of a queue before they are cut, all at
 /// once: the cut and the push to the free list are then an eighth of a read-modify-write a wait.
@@ -851,28 +851,58 @@ impl Raw {
         }
         let Ok(woken) = slot.grant(word, wakes.is_full()) else { return 0 };
         queue.leave();
-        self.advance(queue, at, behind + 1);
+        self.advance(queue, slot, at, behind + 1);
         wakes.add(self, at.slot(), woken);
         lacks
     }
 
     /// After a grant: names the next waiter in the hint, and cuts the settled ones if they are many.
     #[inline(always)]
-    fn advance(&self, queue: &Queue, granted: Handle, behind: u32) {
+    fn advance(&self, queue: &Queue, slot: &Slot, granted: Handle, behind: u32) {
+        if let Some(next) = slot.newer() {
+            let word = self.slot(next).word();
+            // Q11, as in `follower`.
+            if word.waits_behind(next, granted.slot()) && slot.word().is_of(granted) {
+                if behind < RUN {
+                    queue.set_hint(next, behind);
+                } else {
+                    self.cut_granted(queue, granted, next, word, behind);
+                }
+                return;
+            }
+        } else if behind < RUN {
+            // The last: the hint stays with it, unless it was cut and its slot reused already.
+            if slot.word().is_of(granted) {
+                queue.set_hint(granted, behind);
+            }
+            return;
+        }
+        self.advance_slow(queue, granted, behind);
+    }
+
+    /// Cuts the granted run, which hangs on `next` (Q9, Q10).
+    #[inline(never)]
+    fn cut_granted(
+        &self,
+        queue: &Queue,
+        granted: Handle,
+        next: Handle,
+        word: WaiterWord,
+        behind: u32,
+    ) {
+        if self.slot(next).move_to(word, Place::Head(0)) {
+            queue.set_hint(next, 0);
+            self.recycle(granted.slot(), None);
+        } else {
+            queue.set_hint(next, behind);
+        }
+    }
+
+    #[inline(never)]
+    fn advance_slow(&self, queue: &Queue, granted: Handle, behind: u32) {
         let slot = self.slot(granted);
         match self.follower(granted) {
-            Some((next, word)) if word.status().is_waiting() => {
-                if behind >= RUN
-                    && word.place() == Place::Link(granted.slot())
-                    && self.slot(next).move_to(word, Place::Head(0))
-                {
-                    // Q9, Q10: `next` was the anchor of all that is older.
-                    queue.set_hint(next, 0);
-                    self.recycle(granted.slot(), None);
-                } else {
-                    queue.set_hint(next, behind);
-                }
-            }
+            Some((next, word)) if word.status().is_waiting() => queue.set_hint(next, behind),
             _ => {
                 // Cut and reused already: then there is a better hint than this.
                 if !slot.word().is_of(granted) {
@@ -1088,12 +1118,68 @@ impl Raw {
         }
     }
 
+    /// Whether a waiter was granted, as far as one look tells (Q13).
+    #[inline(always)]
+    pub(crate) fn is_granted(&self, ticket: Ticket) -> bool {
+        let slot = self.pool.slot(ticket.slot());
+        let word = slot.word();
+        !slot.is_of(word, ticket) || matches!(word.status(), Status::Granted | Status::GrantedBusy)
+    }
+
     /// Gives back `n` permits of the caller's.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn give_back(&self, n: u64) {
         if n != 0 && !self.try_give(n) {
-            placing(self, |wakes| self.release(n, wakes));
+            self.give_back_slow(n);
         }
+    }
+
+    #[inline(never)]
+    fn give_back_slow(&self, n: u64) {
+        if is_waking(self) {
+            return self.give_back_all(n, None);
+        }
+        match self.hand_over(n) {
+            Some((waker, lacked)) if lacked == n => wake_one(self, waker),
+            Some((waker, lacked)) => self.give_back_all(n - lacked, Some(waker)),
+            None => self.give_back_all(n, None),
+        }
+    }
+
+    #[inline(never)]
+    fn give_back_all(&self, n: u64, woken: Option<Waker>) {
+        placing(self, |wakes| {
+            if let Some(waker) = woken {
+                wakes.push(waker);
+            }
+            self.release(n, wakes);
+        });
+    }
+
+    /// One round of [`release`](Self::release), straight through, for the common case: the hint names the
+    /// oldest (Q10), or the last one that was granted and is followed by the oldest; that one waits with its
+    /// first waker, and lacks no more than `n`. Says what it lacked. Otherwise nothing is done.
+    #[inline(always)]
+    fn hand_over(&self, n: u64) -> Option<(Waker, u64)> {
+        let queue = &self.main;
+        let Certificate { mut of, mut behind } = queue.hint()?;
+        let mut slot = self.slot(of);
+        let mut word = slot.word();
+        if word.is_of(of) && word.status() == Status::Granted {
+            (of, word) = self.follower(of)?;
+            slot = self.slot(of);
+            behind += 1;
+        }
+        // If the slot has another user by now this is nonsense, and the exchange fails (Q3).
+        let lacks = u64::from(slot.need()).wrapping_sub(u64::from(word.place().got()));
+        // Chosen; then the look at CLOSED and DEBT, as in `release` (Q14, Q16).
+        if !word.is_first_of(of) || lacks > n || !queue.state().is_plain() {
+            return None;
+        }
+        let waker = slot.grant_first(word)?;
+        queue.leave();
+        self.advance(queue, slot, of, behind + 1);
+        Some((waker, lacks))
     }
 
     /// The owner of a waiter gives up.
@@ -1132,7 +1218,82 @@ impl Raw {
         Left::Cancelled(waker.into())
     }
 
+    /// [`cancel`](Self::cancel), straight through, for the common case: a waiter that has no permits yet
+    /// leaves. Otherwise nothing is done, and there is no answer.
+    #[inline(always)]
+    pub(crate) fn leave_with_nothing(&self, queue: &Queue, ticket: Ticket) -> Option<Unused> {
+        let slot = self.pool.slot(ticket.slot());
+        let word = slot.word();
+        if !slot.is_of(word, ticket) || !word.status().is_waiting() || word.place().got() > 0 {
+            return None;
+        }
+        let waker = slot.cancel(word).ok()?;
+        if !self.unlink_alone(queue, slot, ticket.handle(), word) {
+            self.unlink(queue, ticket.handle());
+        }
+        queue.leave();
+        if queue.state().is_closed() {
+            placing(self, |wakes| self.finish_close(queue, wakes));
+        }
+        Some(waker.into())
+    }
+
+    /// [`collapse`](Self::collapse) for a run of one: cuts a cancelled waiter whose older neighbour waits, or
+    /// that has none. False, and nothing is done, if it is not like that or changed meanwhile.
+    #[inline(always)]
+    fn unlink_alone(&self, queue: &Queue, slot: &Slot, gone: Handle, was: WaiterWord) -> bool {
+        let older = was.place().older();
+        let state = queue.state();
+        if state.body() == Body::Queue(gone) {
+            let to = match older {
+                None => self.emptied(state, 0),
+                Some(older) => {
+                    let word = self.pool.slot(older).word();
+                    // Q8: the anchor once more, after what hangs on it.
+                    if !word.status().is_waiting() || queue.state() != state {
+                        return false;
+                    }
+                    state.with(Body::Queue(word.handle_at(older)))
+                }
+            };
+            if !queue.exchange(state, to) {
+                return false;
+            }
+        } else {
+            let Some(newer) = slot.newer() else { return false };
+            let anchor = self.slot(newer);
+            let word = anchor.word();
+            // Q11, as in `unlink`.
+            if !word.waits_behind(newer, gone.slot()) || !slot.word().is_of(gone) {
+                return false;
+            }
+            match older {
+                None => {
+                    if !anchor.move_to(word, Place::Head(0)) {
+                        return false;
+                    }
+                    queue.set_hint(newer, 0);
+                }
+                Some(older) => {
+                    let neighbour = self.pool.slot(older);
+                    // Q8, as above.
+                    if !neighbour.word().status().is_waiting()
+                        || anchor.word() != word
+                        || !anchor.move_to(word, Place::Link(older))
+                    {
+                        return false;
+                    }
+                    neighbour.set_newer(newer);
+                }
+            }
+        }
+        // Cut by this exchange, and cancelled: nobody else is a party to it.
+        self.pool.push(gone.slot());
+        true
+    }
+
     /// Gets a cancelled waiter out of its queue (Q12): by its own hand, or it finds that it is out.
+    #[inline(never)]
     fn unlink(&self, queue: &Queue, gone: Handle) {
         let slot = self.slot(gone);
         loop {

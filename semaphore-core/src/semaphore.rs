@@ -19,9 +19,9 @@ pub struct Semaphore<O: Observer = ()> {
     observer: O,
 }
 
-// Most of it are the pointers to the 31 chunks of the pool.
+// Most of it are the pointers to the chunks of the pool.
 #[cfg(all(target_pointer_width = "64", not(any(feature = "loom", feature = "shuttle"))))]
-const _: () = assert!(size_of::<Semaphore>() == 360);
+const _: () = assert!(size_of::<Semaphore>() == 368);
 
 impl Semaphore {
     /// The most permits that a semaphore can have.

@@ -380,6 +380,20 @@ impl WaiterWord {
         self.is_of(handle) && self.status().is_waiting()
     }
 
+    /// Whether this is that very waiter, waiting with its first waker.
+    #[inline(always)]
+    pub(crate) const fn is_first_of(self, handle: Handle) -> bool {
+        self.is_of(handle) && self.0 >> STATUS_SHIFT & 7 == Status::First as u64
+    }
+
+    /// Whether this is that very waiter, waiting with a link to that slot.
+    #[inline(always)]
+    pub(crate) const fn waits_behind(self, handle: Handle, older: SlotIndex) -> bool {
+        let link = Self::new(handle.generation(), Status::Bare, Place::Link(older)).0;
+        // The four waiting statuses differ in two bits.
+        (self.0 ^ link) & !(3 << STATUS_SHIFT) == 0
+    }
+
     pub(crate) const fn with_status(self, status: Status) -> Self {
         Self(self.0 & !(7 << STATUS_SHIFT) | (status as u64) << STATUS_SHIFT)
     }

@@ -307,6 +307,16 @@ impl Slot {
         Ok(Woken::Waker(unsafe { halves.into_waker() }))
     }
 
+    /// `First -> Granted` alone, with the waker; nothing if the word was not `from` any more.
+    #[inline(always)]
+    pub(crate) fn grant_first(&self, from: WaiterWord) -> Option<Waker> {
+        debug_assert!(from.status() == Status::First);
+        let halves = self.halves();
+        self.exchange(from, from.with_status(Status::Granted)).ok()?;
+        // SAFETY: C1 and C3, as in `grant`.
+        Some(unsafe { halves.into_waker() })
+    }
+
     /// Ends a waiter because the semaphore is closed: any waiting status `-> Shut`.
     pub(crate) fn shut(&self, from: WaiterWord) -> Result<Woken, WaiterWord> {
         self.exchange(from, from.with_status(Status::Shut))?;
@@ -488,7 +498,8 @@ pub(crate) enum Woken {
 pub(crate) struct Pool {
     free: Word,
     fresh: Word,
-    chunks: [Ptr<Slot>; SlotIndex::CHUNKS],
+    /// One more than there can be, so that five bits are an index without a check.
+    chunks: [Ptr<Slot>; SlotIndex::CHUNKS + 1],
 }
 
 macro_rules! pool_new {
@@ -508,7 +519,7 @@ macro_rules! pool_new {
                     Ptr::null(Role::Chunk(21)), Ptr::null(Role::Chunk(22)), Ptr::null(Role::Chunk(23)),
                     Ptr::null(Role::Chunk(24)), Ptr::null(Role::Chunk(25)), Ptr::null(Role::Chunk(26)),
                     Ptr::null(Role::Chunk(27)), Ptr::null(Role::Chunk(28)), Ptr::null(Role::Chunk(29)),
-                    Ptr::null(Role::Chunk(30)),
+                    Ptr::null(Role::Chunk(30)), Ptr::null(Role::Chunk(31)),
                 ],
             }
         }

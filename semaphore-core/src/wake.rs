@@ -17,9 +17,9 @@
 //!
 //! - **K1** (frames are alive). The thread-local list of frames names frames of this thread's stack
 //!   alone, each taken off by a guard before it ends.
-//! - **K2** (wakes are not aliased). A frame's `Wakes` is borrowed for the length of one `add` or
-//!   `next`, or of one inner call's placing of permits; none of these runs foreign code, so none
-//!   of them happens within another.
+//! - **K2** (wakes are not aliased). While a frame is entered, the `Wakes` that it points to is used
+//!   through it alone, and borrowed for the length of one `next`, or of one inner call's placing of
+//!   permits; neither runs foreign code, so neither happens within another.
 
 use core::task::Waker;
 
@@ -77,8 +77,9 @@ impl Wakes {
         }
     }
 
+    /// Adds a waker, for which there is room.
     #[inline(always)]
-    fn push(&mut self, waker: Waker) {
+    pub(crate) fn push(&mut self, waker: Waker) {
         if self.is_empty() {
             self.first = Some(waker);
         } else {
@@ -130,6 +131,9 @@ impl Wakes {
     }
 }
 
+#[cfg(feature = "std")]
+type Panic = alloc::boxed::Box<dyn core::any::Any + Send>;
+
 /// Runs `place`, which settles waiters, and then wakes them; or leaves that to an outer call.
 #[inline(always)]
 pub(crate) fn placing<R>(raw: &Raw, place: impl FnOnce(&mut Wakes) -> R) -> R {
@@ -137,28 +141,72 @@ pub(crate) fn placing<R>(raw: &Raw, place: impl FnOnce(&mut Wakes) -> R) -> R {
     if let Some(outer) = frames::find(raw) {
         // SAFETY: K1: the frame is alive; K2: `place` runs no foreign code, and the outer call
         // has no borrow while it is in the waker that called us.
-        return place(unsafe { &mut *outer.get() });
+        return place(unsafe { &mut *outer });
     }
     let mut wakes = Wakes::new();
     let result = place(&mut wakes);
     if !wakes.is_empty() {
-        wake_all(raw, wakes);
+        wake_all(raw, &mut wakes);
     }
     result
 }
 
+/// Whether an outer call on this thread is waking for the semaphore, and has to be left what there is to
+/// wake.
+#[inline(always)]
+pub(crate) fn is_waking(raw: &Raw) -> bool {
+    #[cfg(feature = "std")]
+    return frames::find(raw).is_some();
+    #[cfg(not(feature = "std"))]
+    {
+        let _ = raw;
+        false
+    }
+}
+
+/// Wakes one waiter, and then those whom its waker has settled. Not for a call within a waker: see
+/// [`is_waking`].
+#[cfg(feature = "std")]
+pub(crate) fn wake_one(raw: &Raw, waker: Waker) {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    let mut wakes = Wakes::new();
+    let frame = frames::Frame::new(raw, &mut wakes);
+    let result = {
+        let _entered = frame.enter();
+        catch_unwind(AssertUnwindSafe(|| waker.wake()))
+    };
+    if result.is_ok() && wakes.is_empty() {
+        // Nothing in it to be dropped.
+        core::mem::forget(wakes);
+    } else {
+        wake_rest(raw, &mut wakes, result.err());
+    }
+}
+
+/// Wakes one waiter.
+#[cfg(not(feature = "std"))]
+pub(crate) fn wake_one(_: &Raw, waker: Waker) {
+    waker.wake();
+}
+
+#[cfg(feature = "std")]
+fn wake_all(raw: &Raw, wakes: &mut Wakes) {
+    wake_rest(raw, wakes, None);
+}
+
+/// Wakes all. Goes on with the first panic then: one that there was before, or the first of these.
 #[cfg(feature = "std")]
 #[inline(never)]
-fn wake_all(raw: &Raw, wakes: Wakes) {
+fn wake_rest(raw: &Raw, wakes: &mut Wakes, mut first: Option<Panic>) {
     use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
     let frame = frames::Frame::new(raw, wakes);
-    let mut first = None;
     {
         let _entered = frame.enter();
         loop {
             // SAFETY: K2: the borrow ends before the waker runs.
-            let Some(waker) = (unsafe { &mut *frame.wakes().get() }).next(raw) else { break };
+            let Some(waker) = (unsafe { &mut *frame.wakes() }).next(raw) else { break };
             // Unwind safety: nothing of ours is borrowed while it runs.
             if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
                 if first.is_none() {
@@ -181,9 +229,9 @@ fn wake_all(raw: &Raw, wakes: Wakes) {
 
 #[cfg(not(feature = "std"))]
 #[inline(never)]
-fn wake_all(raw: &Raw, wakes: Wakes) {
+fn wake_all(raw: &Raw, wakes: &mut Wakes) {
     /// Goes on with the rest when a waker panics.
-    struct Rest<'a>(&'a Raw, Wakes);
+    struct Rest<'a>(&'a Raw, &'a mut Wakes);
 
     impl Drop for Rest<'_> {
         fn drop(&mut self) {
@@ -193,7 +241,7 @@ fn wake_all(raw: &Raw, wakes: Wakes) {
         }
     }
 
-    let mut rest = Rest(raw, wakes);
+    let rest = Rest(raw, wakes);
     while let Some(waker) = rest.1.next(raw) {
         waker.wake();
     }
@@ -235,7 +283,7 @@ pub(crate) fn drop_quietly(waker: Waker) {
 
 #[cfg(feature = "std")]
 mod frames {
-    use core::cell::{Cell, UnsafeCell};
+    use core::cell::Cell;
 
     use super::{Raw, Wakes};
     use crate::sync::local;
@@ -248,16 +296,17 @@ mod frames {
     pub(super) struct Frame {
         raw: *const Raw,
         outer: *const Frame,
-        wakes: UnsafeCell<Wakes>,
+        wakes: *mut Wakes,
     }
 
     impl Frame {
-        pub(super) fn new(raw: &Raw, wakes: Wakes) -> Self {
-            Self { raw, outer: TOP.with(Cell::get), wakes: UnsafeCell::new(wakes) }
+        /// The caller leaves `wakes` to the frame for as long as the frame is entered (K2).
+        pub(super) fn new(raw: &Raw, wakes: &mut Wakes) -> Self {
+            Self { raw, outer: TOP.with(Cell::get), wakes }
         }
 
-        pub(super) fn wakes(&self) -> &UnsafeCell<Wakes> {
-            &self.wakes
+        pub(super) fn wakes(&self) -> *mut Wakes {
+            self.wakes
         }
 
         pub(super) fn enter(&self) -> Entered<'_> {
@@ -277,13 +326,13 @@ mod frames {
 
     /// The wakes of the call that is waking for `raw` on this thread.
     #[inline(always)]
-    pub(super) fn find<'a>(raw: &Raw) -> Option<&'a UnsafeCell<Wakes>> {
+    pub(super) fn find(raw: &Raw) -> Option<*mut Wakes> {
         let mut at = TOP.with(Cell::get);
         while !at.is_null() {
             // SAFETY: K1.
             let frame = unsafe { &*at };
             if core::ptr::eq(frame.raw, raw) {
-                return Some(&frame.wakes);
+                return Some(frame.wakes);
             }
             at = frame.outer;
         }

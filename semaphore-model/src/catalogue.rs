@@ -154,7 +154,7 @@ pub static PAIRS: &[Scenario] = &[
         &[Try(0, 1), Ask(1, 1), Ask(2, 1), Ask(3, 1)],
         &[&[Cancel(2), Ask(4, 1)], &[Cancel(3)]],
     ),
-    two(
+    long(
         "drained_against_the_last_release",
         1,
         &[Try(0, 1), Close],
@@ -310,7 +310,7 @@ pub static RESIZES: &[Scenario] = &[
         &[Try(0, 1), Try(1, 2), SetCapacity(2), Ask(2, 1)],
         &[&[Release(1)], &[Release(0)]],
     ),
-    two("shrink_against_shrink", 3, &[Try(0, 2)], &[&[SetCapacity(2)], &[SetCapacity(1)]]),
+    long("shrink_against_shrink", 3, &[Try(0, 2)], &[&[SetCapacity(2)], &[SetCapacity(1)]]),
     long("shrink_against_grow", 2, &[Try(0, 2)], &[&[SetCapacity(1)], &[Grow(1)]]),
     long("shrink_against_enqueue", 2, &[Try(0, 1)], &[&[SetCapacity(1)], &[Ask(1, 1)]]),
     long(
