@@ -18,7 +18,8 @@ use semaphore_benches::rows::counted::*;
 use semaphore_benches::rows::queue::Order;
 
 // Goals: A 25, B1 36, enqueue 130, hand-off 195, cancel 130, and the first wait on a new semaphore
-// 300 more than another enqueue. All are missed at the commit that these limits are of.
+// 300 more than another enqueue. All are missed at the commit that these limits are of; the limits are
+// one to four in a hundred above what is reached.
 
 /// So many instructions for an operation, and a few dozen for all of them together.
 fn at_most(each: u64) -> LibraryBenchmarkConfig {
@@ -29,7 +30,7 @@ fn at_most(each: u64) -> LibraryBenchmarkConfig {
 }
 
 #[library_benchmark]
-#[bench::ours(args = (), setup = try_acquire::<Ours>, config = at_most(45))]
+#[bench::ours(args = (), setup = try_acquire::<Ours>, config = at_most(32))]
 #[bench::tokio(args = (), setup = try_acquire::<Tokio>)]
 #[bench::bare(args = (), setup = try_acquire::<Bare>)]
 fn a_try_acquire(mut work: Work) -> Work {
@@ -38,7 +39,7 @@ fn a_try_acquire(mut work: Work) -> Work {
 }
 
 #[library_benchmark]
-#[bench::ours(args = (1), setup = acquire::<Ours>, config = at_most(89))]
+#[bench::ours(args = (1), setup = acquire::<Ours>, config = at_most(39))]
 #[bench::tokio(args = (1), setup = acquire::<Tokio>)]
 #[bench::bare(args = (1), setup = acquire::<Bare>)]
 fn b1_acquire(mut work: Work) -> Work {
@@ -47,7 +48,7 @@ fn b1_acquire(mut work: Work) -> Work {
 }
 
 #[library_benchmark]
-#[bench::ours(args = (), setup = acquire_owned::<Arc<semaphore_core::Semaphore>>, config = at_most(105))]
+#[bench::ours(args = (), setup = acquire_owned::<Arc<semaphore_core::Semaphore>>, config = at_most(56))]
 #[bench::tokio(args = (), setup = acquire_owned::<Arc<tokio::sync::Semaphore>>)]
 #[bench::bare(args = (), setup = acquire_owned::<Arc<Bare>>)]
 fn b2_acquire_owned(mut work: Work) -> Work {
@@ -56,7 +57,7 @@ fn b2_acquire_owned(mut work: Work) -> Work {
 }
 
 #[library_benchmark]
-#[bench::ours(args = (), setup = acquire_blocking::<Ours>)]
+#[bench::ours(args = (), setup = acquire_blocking::<Ours>, config = at_most(38))]
 #[bench::tokio(args = (), setup = acquire_blocking::<Tokio>)]
 fn b3_acquire_blocking(mut work: Work) -> Work {
     black_box(&mut work)();
@@ -64,9 +65,9 @@ fn b3_acquire_blocking(mut work: Work) -> Work {
 }
 
 #[library_benchmark]
-#[bench::ours_1(args = (1, Part::Enqueue), setup = wait::<Ours>, config = at_most(298))]
-#[bench::ours_1024(args = (1024, Part::Enqueue), setup = wait::<Ours>, config = at_most(246))]
-#[bench::ours_65536(args = (65_536, Part::Enqueue), setup = wait::<Ours>, config = at_most(246))]
+#[bench::ours_1(args = (1, Part::Enqueue), setup = wait::<Ours>, config = at_most(226))]
+#[bench::ours_1024(args = (1024, Part::Enqueue), setup = wait::<Ours>, config = at_most(210))]
+#[bench::ours_65536(args = (65_536, Part::Enqueue), setup = wait::<Ours>, config = at_most(210))]
 #[bench::tokio_1(args = (1, Part::Enqueue), setup = wait::<Tokio>)]
 #[bench::tokio_65536(args = (65_536, Part::Enqueue), setup = wait::<Tokio>)]
 fn d_enqueue(mut work: Work) -> Work {
@@ -75,7 +76,7 @@ fn d_enqueue(mut work: Work) -> Work {
 }
 
 #[library_benchmark]
-#[bench::ours(args = (), setup = first_wait::<Ours>, config = at_most(1003))]
+#[bench::ours(args = (), setup = first_wait::<Ours>, config = at_most(980))]
 #[bench::tokio(args = (), setup = first_wait::<Tokio>)]
 fn d_first_wait(mut work: Work) -> Work {
     black_box(&mut work)();
@@ -83,9 +84,9 @@ fn d_first_wait(mut work: Work) -> Work {
 }
 
 #[library_benchmark]
-#[bench::ours_1(args = (1, Part::HandOff), setup = wait::<Ours>, config = at_most(565))]
-#[bench::ours_1024(args = (1024, Part::HandOff), setup = wait::<Ours>, config = at_most(565))]
-#[bench::ours_65536(args = (65_536, Part::HandOff), setup = wait::<Ours>, config = at_most(565))]
+#[bench::ours_1(args = (1, Part::HandOff), setup = wait::<Ours>, config = at_most(252))]
+#[bench::ours_1024(args = (1024, Part::HandOff), setup = wait::<Ours>, config = at_most(252))]
+#[bench::ours_65536(args = (65_536, Part::HandOff), setup = wait::<Ours>, config = at_most(252))]
 #[bench::tokio_1(args = (1, Part::HandOff), setup = wait::<Tokio>)]
 #[bench::tokio_65536(args = (65_536, Part::HandOff), setup = wait::<Tokio>)]
 fn d_hand_off(mut work: Work) -> Work {
@@ -94,10 +95,10 @@ fn d_hand_off(mut work: Work) -> Work {
 }
 
 #[library_benchmark]
-#[bench::ours_front(args = (Order::Front), setup = cancel::<Ours>, config = at_most(439))]
-#[bench::ours_back(args = (Order::Back), setup = cancel::<Ours>, config = at_most(412))]
-#[bench::ours_random(args = (Order::Random), setup = cancel::<Ours>, config = at_most(474))]
-#[bench::ours_alternate(args = (Order::Alternate), setup = cancel::<Ours>, config = at_most(456))]
+#[bench::ours_front(args = (Order::Front), setup = cancel::<Ours>, config = at_most(187))]
+#[bench::ours_back(args = (Order::Back), setup = cancel::<Ours>, config = at_most(167))]
+#[bench::ours_random(args = (Order::Random), setup = cancel::<Ours>, config = at_most(199))]
+#[bench::ours_alternate(args = (Order::Alternate), setup = cancel::<Ours>, config = at_most(193))]
 #[bench::tokio_front(args = (Order::Front), setup = cancel::<Tokio>)]
 #[bench::tokio_random(args = (Order::Random), setup = cancel::<Tokio>)]
 fn e_cancel(mut work: Work) -> Work {
@@ -106,8 +107,8 @@ fn e_cancel(mut work: Work) -> Work {
 }
 
 #[library_benchmark]
-#[bench::ours_8(args = (8), setup = acquire::<Ours>, config = at_most(89))]
-#[bench::ours_64(args = (64), setup = acquire::<Ours>, config = at_most(89))]
+#[bench::ours_8(args = (8), setup = acquire::<Ours>, config = at_most(39))]
+#[bench::ours_64(args = (64), setup = acquire::<Ours>, config = at_most(39))]
 #[bench::tokio_64(args = (64), setup = acquire::<Tokio>)]
 #[bench::bare_64(args = (64), setup = acquire::<Bare>)]
 fn g_acquire_many(mut work: Work) -> Work {
@@ -116,7 +117,7 @@ fn g_acquire_many(mut work: Work) -> Work {
 }
 
 #[library_benchmark]
-#[bench::ours(args = (), setup = batch::<Ours>, config = at_most(473))]
+#[bench::ours(args = (), setup = batch::<Ours>, config = at_most(350))]
 #[bench::tokio(args = (), setup = batch::<Tokio>)]
 fn g_batch(mut work: Work) -> Work {
     black_box(&mut work)();

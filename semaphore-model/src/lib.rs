@@ -4,7 +4,8 @@
 //! sequentially, raced by a backend over all of its interleavings (`backend::loom`) or over those of
 //! shuttle's (`backend::shuttle`), and audited at every single transition by `audit::Audit`.
 //!
-//! Built without the feature `loom` or `shuttle` there is nothing to drive: the crate is empty then.
+//! Built without the feature `loom` or `shuttle` it drives the semaphore that ships, one call after the other:
+//! `sequential`.
 
 #![allow(clippy::missing_panics_doc)] // To panic is how a checker says what it found.
 
@@ -28,6 +29,8 @@ mod rt;
 pub mod scenario;
 #[cfg(any(feature = "loom", feature = "shuttle"))]
 pub mod schedule;
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+pub mod sequential;
 #[cfg(any(feature = "loom", feature = "shuttle"))]
 pub mod timeline;
 #[cfg(any(feature = "loom", feature = "shuttle"))]
