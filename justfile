@@ -43,6 +43,19 @@ explore SEED="1":
 faults *ARGS:
     semaphore-model/faults/run {{ARGS}}
 
+# A fuzz target (sequential or wakers) for so many seconds; wants cargo-fuzz, and takes unstable flags of rustc.
+fuzz TARGET SECONDS="60":
+    RUSTC_BOOTSTRAP=1 cargo fuzz run --features fuzzer {{TARGET}} -- -max_total_time={{SECONDS}}
+
+# The corpus of the fuzz targets, and 2,000 random inputs each, without cargo-fuzz.
+corpus:
+    cargo test --manifest-path fuzz/Cargo.toml --target-dir target --locked -- --nocapture
+
+# The tests under the address sanitizer, and but for those that forget futures, the leak sanitizer.
+sanitize:
+    RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address cargo test --target-dir target/sanitize --target x86_64-unknown-linux-gnu -p semaphore-core --test contract --test cases --test resize --test blocking
+    RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address ASAN_OPTIONS=detect_leaks=0 cargo test --target-dir target/sanitize --target x86_64-unknown-linux-gnu -p semaphore-core --test wakers
+
 # Ten million requests on real threads, every count exact. A minute or two.
 stress:
     cargo test --release -p semaphore-core --test stress -- --ignored --nocapture
